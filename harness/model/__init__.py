@@ -1,0 +1,1 @@
+"""What a model call is, as plain data; pure."""

@@ -1,0 +1,1 @@
+"""Product faces: they translate and nothing more."""

@@ -1,0 +1,1 @@
+"""How bytes leave and enter the process."""

@@ -1,0 +1,1 @@
+"""Codecs: bytes in, values out, and back; pure."""

@@ -1,0 +1,1 @@
+"""What a lane is: policy, guard, channels, evidence, and the five suites."""

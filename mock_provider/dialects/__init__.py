@@ -1,0 +1,1 @@
+"""Pure renderers, one wire format a file."""
