@@ -217,7 +217,8 @@ class InboxSpliced:
     """agent/inbox/spliced: one change of one of the two queues.
 
     Shape: removed names every removed message in order, so its length is the removed count;
-    outcome is "canceled" exactly when something was removed other than by a claim.
+    outcome is "canceled" exactly when something was removed other than by a claim; wakes is false for
+    messages that wait for a turn somebody else opens (an inject).
     """
 
     target: InboxTarget
@@ -225,6 +226,7 @@ class InboxSpliced:
     removed: tuple[RemovedItem, ...] = ()
     inserted: tuple[Message, ...] = ()
     outcome: Literal["canceled"] | None = None
+    wakes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +323,7 @@ SURFACE_PAYLOADS = (UserMessage, AssistantMessage, ToolResult)
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """A surface operation: the nodes from seq start to seq end, as they stand on the surface, give way to this event."""
+    """A surface operation: the nodes from start to end, as they stand on the surface, give way to this event."""
 
     start: int
     end: int

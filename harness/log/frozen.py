@@ -1,0 +1,120 @@
+"""Take a private, frozen copy of what someone wants to put into a log.
+
+Room: pure; session_log freezes before it validates, json_form freezes what it reads. Nobody else needs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from harness.errors import InvalidEventError
+from harness.model.messages import Json, JsonObject
+
+MAX_SAFE_INTEGER = 2**53 - 1  # beyond it readers in other languages round, and a rounded log is another log
+MAX_DEPTH = 200  # json of the standard library recurses; a fifth of its limit leaves room for every caller's own stack
+
+Value = TypeVar("Value")
+_FIELDS: dict[type[object], tuple[str, ...]] = {}
+
+
+def join_surrogates(text: str) -> str:
+    """The same text with each high and low surrogate that stand side by side joined into their character.
+
+    A lone half stays as it is: it is kept escaped on disk and on the wire. A pair made of two halves would come
+    back from JSON as one character, so it becomes one before it is stored.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
+
+
+def freeze_json(value: object, where: str = "data", depth: int = 0) -> Json:
+    """A copy of a JSON value that nobody can change: tuples for lists, read-only mappings for objects.
+
+    Raises: InvalidEventError naming the place for NaN, infinities, -0.0, integers beyond 2**53 - 1, keys that are
+    not strings, cycles, and every type JSON does not have.
+    """
+    if value is None or value is True or value is False:
+        return value
+    kind = type(value)
+    if kind is str:
+        return join_surrogates(value)  # type: ignore[arg-type] # the line above has proved it
+    if isinstance(value, int) and kind is int:
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise InvalidEventError(f"integer {value} is beyond 2**53 - 1", where=where)
+        return value
+    if isinstance(value, float) and kind is float:
+        if not math.isfinite(value) or (value == 0.0 and math.copysign(1.0, value) < 0):
+            raise InvalidEventError(f"number {value!r} does not survive JSON", where=where)
+        return value
+    if depth > MAX_DEPTH:
+        raise InvalidEventError(f"nested deeper than {MAX_DEPTH}, or a cycle", where=where)
+    if isinstance(value, Mapping):
+        copy: dict[str, Json] = {}
+        for key, item in value.items():
+            if type(key) is not str:
+                raise InvalidEventError(f"key {key!r} is not a string", where=where)
+            copy[join_surrogates(key)] = freeze_json(item, f"{where}.{key}", depth + 1)
+        return MappingProxyType(copy)
+    if isinstance(value, list | tuple):
+        return tuple(freeze_json(item, f"{where}[{at}]", depth + 1) for at, item in enumerate(value))
+    raise InvalidEventError(f"a {kind.__name__} is not a JSON value", where=where)
+
+
+def freeze_object(value: object, where: str = "data") -> JsonObject:
+    """freeze_json for a value that has to be an object."""
+    if not isinstance(value, Mapping):
+        raise InvalidEventError(f"{type(value).__name__} where an object belongs", where=where)
+    frozen = freeze_json(value, where)
+    assert isinstance(frozen, Mapping)  # noqa: S101 - freeze_json keeps mappings mappings; tells the type checker
+    return frozen
+
+
+def thaw_json(value: Json) -> Any:  # Any: the result feeds json.dumps, which takes anything
+    """The value as plain dicts and lists, fresh ones."""
+    if isinstance(value, Mapping):
+        return {key: thaw_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [thaw_json(item) for item in value]
+    return value
+
+
+def freeze_payload(payload: Value, where: str) -> Value:
+    """The payload with its JSON values copied and frozen and its texts free of split pairs; itself when it already is.
+
+    Only what is mutable is copied; frozen parts are shared. What a field may hold is validate's business.
+    """
+    frozen: Value = _freeze_field(payload, where)
+    return frozen
+
+
+def _freeze_field(value: Any, where: str) -> Any:  # Any: walks the fields of every payload type alike
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else join_surrogates(value)
+    if kind is int or value is None or kind is bool:
+        return value
+    if kind is tuple:
+        items = tuple(_freeze_field(item, f"{where}[{at}]") for at, item in enumerate(value))
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if dataclasses.is_dataclass(kind):
+        names = _FIELDS.get(kind)
+        if names is None:
+            names = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
+        changes: dict[str, Any] | None = None
+        for name in names:
+            old = getattr(value, name)
+            new = _freeze_field(old, f"{where}.{name}")
+            if new is not old:
+                changes = changes if changes is not None else {}
+                changes[name] = new
+        return value if changes is None else dataclasses.replace(value, **changes)
+    return freeze_json(value, where)

@@ -1,0 +1,214 @@
+"""The session log in memory: a list that only grows, and the one place that lets an event in.
+
+Room: pure; the loop appends, surfaces read and observe, the store restores. Whatever remembers, remembers here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import overload
+
+from harness.log.events import (
+    EVENT_TYPES,
+    SURFACE_PAYLOADS,
+    EndSeed,
+    Event,
+    Payload,
+    Replace,
+    SessionHeader,
+    SurfaceOp,
+)
+from harness.log.fold import message_of
+from harness.log.frozen import freeze_payload
+from harness.log.validate import check_event, check_header, shadowed_by
+from harness.model.messages import Message
+
+Check = Callable[["SessionLog", Event], None]
+Observer = Callable[[Event], None]
+
+
+class SessionLog(Sequence[Event]):
+    """An append-only list of events with the model's view of it.
+
+    Shape: log[seq], len(log), iteration and since(seq) read; append writes; nothing else changes it.
+    Limits: append and log[seq] cost the same however long the log is; messages() costs what is new.
+    Raises: InvalidEventError from append; the log is then as it was.
+    """
+
+    def __init__(
+        self,
+        header: SessionHeader,
+        *,
+        clock: Callable[[], int],
+        check: Check | None = None,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
+        check_header(header)
+        self.header = header
+        self.observer_failures: list[Exception] = []
+        self._clock = clock
+        self._check = check
+        self._report = report if report is not None else self.observer_failures.append
+        self._events: list[Event] = []
+        self._last: dict[type[object], int] = {}
+        self._surface: list[int] = []
+        self._messages: list[Message] = []
+        self._derived = 0  # how many surface nodes _messages covers
+        self._snapshot: tuple[Message, ...] | None = ()
+        self._observers: list[Observer] = []
+        self._unpublished: deque[Event] = deque()
+        self._publishing = False
+
+    @classmethod
+    def resumed(
+        cls,
+        header: SessionHeader,
+        events: Sequence[Event],
+        *,
+        clock: Callable[[], int],
+        check: Check | None = None,
+        report: Callable[[Exception], None] | None = None,
+    ) -> SessionLog:
+        """A log that begins with these events and marks where the earlier lifetime ends.
+
+        Raises: InvalidEventError when an event does not follow the ones before it.
+        """
+        log = cls(header, clock=clock, check=check, report=report)
+        for event in events:
+            log.restore(event)
+        log.end_seed()
+        return log
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, seq: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, seq: slice) -> tuple[Event, ...]: ...
+
+    def __getitem__(self, seq: int | slice) -> Event | tuple[Event, ...]:
+        if isinstance(seq, slice):
+            return tuple(self._events[seq])
+        return self._events[seq]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __reversed__(self) -> Iterator[Event]:
+        return reversed(self._events)
+
+    def since(self, seq: int) -> tuple[Event, ...]:
+        """The events from that seq on, oldest first."""
+        return tuple(self._events[max(seq, 0) :])
+
+    def last(self, *payload_types: type[object]) -> Event | None:
+        """The latest event with one of these payload types, or None."""
+        seq = max((self._last.get(kind, -1) for kind in payload_types), default=-1)
+        return None if seq < 0 else self._events[seq]
+
+    def surface(self) -> tuple[int, ...]:
+        """The seqs the model sees, in the order it sees them."""
+        return tuple(self._surface)
+
+    def messages(self) -> tuple[Message, ...]:
+        """What the model sees of this log, in order; the same messages as a fold from scratch."""
+        if self._derived < len(self._surface):
+            for seq in self._surface[self._derived :]:
+                message = message_of(self._events[seq])
+                if message is not None:
+                    self._messages.append(message)
+            self._derived = len(self._surface)
+            self._snapshot = None
+        if self._snapshot is None:
+            self._snapshot = tuple(self._messages)
+        return self._snapshot
+
+    def append(
+        self,
+        payload: Payload,
+        *,
+        surface_op: SurfaceOp | None = None,
+        source_event_seqs: tuple[int, ...] | None = None,
+        ignorable: bool = False,
+    ) -> Event:
+        """Add one event and return it; once this returned, it has happened.
+
+        A payload the model sees goes to the end of the surface unless surface_op says otherwise. Observers hear of
+        it after the fact, in the order of the log, also of what they append themselves.
+        Raises: InvalidEventError when the event may not enter; nothing was changed and nobody was told.
+        """
+        kind: type[object] = type(payload)
+        if surface_op is None and kind in SURFACE_PAYLOADS:
+            surface_op = "append"
+        now = self._clock()
+        if self._events and now < self._events[-1].time:
+            now = self._events[-1].time
+        event = Event(
+            len(self._events),
+            now,
+            freeze_payload(payload, EVENT_TYPES.get(kind, kind.__name__)),
+            surface_op,
+            source_event_seqs,
+            ignorable,
+        )
+        self.restore(event)
+        if self._observers:
+            self._unpublished.append(event)
+            self._publish()
+        return event
+
+    def restore(self, event: Event) -> None:
+        """Push an event that was stored, checked like a new one; nobody is told.
+
+        Raises: InvalidEventError when it does not follow what is here.
+        """
+        check_event(event, self._events, self._surface)
+        if self._check is not None:
+            self._check(self, event)
+        self._events.append(event)
+        self._last[type(event.payload)] = event.seq
+        operation = event.surface_op
+        if operation == "append":
+            self._surface.append(event.seq)
+        elif isinstance(operation, Replace):
+            first = self._surface.index(operation.start)
+            self._surface[first : first + len(shadowed_by(operation, self._surface))] = [event.seq]
+            self._messages.clear()
+            self._derived = 0
+            self._snapshot = None
+
+    def end_seed(self) -> None:
+        """Mark that everything so far belongs to an ended lifetime, unless the last event already says so."""
+        if not self._events or not isinstance(self._events[-1].payload, EndSeed):
+            self.append(EndSeed())
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call the observer with every event from now on, after it was committed; the result stops that.
+
+        An observer that raises is reported and undoes nothing; the others still hear of the event.
+        """
+        self._observers.append(observer)
+
+        def detach() -> None:
+            if observer in self._observers:
+                self._observers.remove(observer)
+
+        return detach
+
+    def _publish(self) -> None:
+        if self._publishing:
+            return  # the loop below is running further up the stack and will come to it
+        self._publishing = True
+        try:
+            while self._unpublished:
+                event = self._unpublished.popleft()
+                for observer in tuple(self._observers):
+                    try:
+                        observer(event)
+                    except Exception as error:  # noqa: BLE001 - an observer may raise anything and may not veto history
+                        self._report(error)
+        finally:
+            self._publishing = False
