@@ -1,0 +1,183 @@
+"""Reading one evidence record: JSON object to Record, with every type checked.
+
+Room: pure. Who reads a bundle comes in; what is no record raises, and what is unknown is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import TypeAlias, TypeVar, cast
+
+from lanes.errors import EvidenceError
+from lanes.record import (
+    PLAIN_FIELDS,
+    SCHEMA,
+    VERDICTS,
+    Attempt,
+    Json,
+    JsonObject,
+    Record,
+    Shard,
+    Subject,
+    digest_json,
+)
+
+Upgrade: TypeAlias = Callable[[JsonObject], JsonObject]
+UPGRADES: Mapping[int, Upgrade] = {}  # schema number to the pure function that lifts it by one; 1 is the first schema
+SCHEMA_NEWER = "RECORD_SCHEMA_NEWER"
+SCHEMA_UNKNOWN = "RECORD_SCHEMA_UNKNOWN"
+RECORD_SHAPE = "RECORD_SHAPE"
+
+_GROUPS = ("subject", "shard", "attempts", "claim_ids", "answers", "class", "answers_by_class", "record_id")
+_KNOWN = frozenset(PLAIN_FIELDS) | frozenset(_GROUPS)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "run_id": (str,),
+    "lane": (str,),
+    "node_id": (str,),
+    "params_digest": (str,),
+    "test_digest": (str,),
+    "min_answers": (int,),
+    "needs_nonce": (bool,),
+    "conversations": (int,),
+    "verdict": (str,),
+    "reason_code": (str, type(None)),
+    "reason_text": (str,),
+    "duration_ms": (int,),
+    "failure": (str, type(None)),
+    "captured_stdout": (str,),
+    "captured_stderr": (str,),
+    "model": (dict, type(None)),
+    "live_proof": (dict, type(None)),
+    "cassette": (dict, type(None)),
+    "guard": (dict, type(None)),
+    "script": (dict, type(None)),
+    "cost": (dict, type(None)),
+}
+_REQUIRED = ("run_id", "lane", "node_id", "verdict")
+
+
+def has_own_digest(document: JsonObject) -> bool:
+    """Whether the stored record_id is the digest of every other field, as the line was written."""
+    return document.get("record_id") == digest_json(
+        {name: value for name, value in document.items() if name != "record_id"}
+    )
+
+
+def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = UPGRADES) -> Record:
+    """Read one record; unknown fields are kept, older schemas are upgraded.
+
+    Raises: EvidenceError for a newer schema, an unknown one, or a field of the wrong type.
+    """
+    current = _upgrade(document, upgrades)
+    for name in _REQUIRED:
+        if name not in current:
+            raise EvidenceError(f"field {name!r} is missing", code=RECORD_SHAPE)
+    for name, kinds in _TYPES.items():
+        if name in current and not _is_one_of(current[name], kinds):
+            wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise EvidenceError(f"field {name!r} is {current[name]!r:.80}, expected {wanted}", code=RECORD_SHAPE)
+    if current["verdict"] not in VERDICTS:
+        raise EvidenceError(f"verdict {current['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
+    stored = {"class": current.get("class"), "record_id": current.get("record_id")}
+    for name, value in stored.items():
+        if value is not None and not isinstance(value, str):
+            raise EvidenceError(f"field {name!r} is {value!r:.80}, expected str", code=RECORD_SHAPE)
+    counts = current.get("answers_by_class")
+    if counts is not None and not isinstance(counts, Mapping):
+        raise EvidenceError("field 'answers_by_class' is no object", code=RECORD_SHAPE)
+    plain = {name: current[name] for name in PLAIN_FIELDS if name in current}
+    record = Record(
+        **cast("dict[str, str]", plain),  # type: ignore[arg-type]  # every field's type was checked above
+        subject=_group_from_json(Subject, current.get("subject", {}), "subject"),
+        shard=_group_from_json(Shard, current.get("shard", {}), "shard"),
+        attempts=tuple(_group_from_json(Attempt, item, "attempts") for item in _items(current, "attempts")),
+        claim_ids=_texts(current, "claim_ids"),
+        answers=_objects(current, "answers"),
+        extra={name: value for name, value in current.items() if name not in _KNOWN},
+        stored_class=cast("str | None", stored["class"]),
+        stored_counts=counts,
+        stored_id=cast("str | None", stored["record_id"]),
+    )
+    record.keep_source(current)
+    return record
+
+
+def subject_from_json(value: Json) -> Subject:
+    """Read a subject; raises EvidenceError for a field of the wrong type."""
+    return _group_from_json(Subject, value, "subject")
+
+
+_Group = TypeVar("_Group", Subject, Shard, Attempt)
+
+
+def _group_from_json(kind: type[_Group], value: Json, where: str) -> _Group:
+    if not isinstance(value, Mapping):
+        raise EvidenceError(f"field {where!r} is no object", code=RECORD_SHAPE)
+    known: dict[str, Json] = {}
+    for each in fields(kind):
+        if each.name == "extra" or each.name not in value:
+            continue
+        found = value[each.name]
+        if not _is_one_of(found, _GROUP_TYPES[str(each.type)]):
+            raise EvidenceError(
+                f"field '{where}.{each.name}' is {found!r:.80}, expected {each.type}", code=RECORD_SHAPE
+            )
+        known[each.name] = found
+    if kind is Attempt and not {"n", "verdict"} <= known.keys():
+        raise EvidenceError("an attempt needs 'n' and 'verdict'", code=RECORD_SHAPE)
+    if kind is Attempt and known["verdict"] not in VERDICTS:
+        raise EvidenceError(f"attempt verdict {known['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
+    names = {each.name for each in fields(kind)}
+    extra = {name: item for name, item in value.items() if name not in names or name == "extra"}
+    return kind(**cast("dict[str, str]", known), extra=extra)  # type: ignore[arg-type]  # types were checked above
+
+
+_GROUP_TYPES: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "Verdict": (str,),
+    "str | None": (str, type(None)),
+}
+
+
+def _is_one_of(value: Json, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, bool) and bool not in kinds:
+        return False
+    return isinstance(value, kinds) or (dict in kinds and isinstance(value, Mapping))
+
+
+def _items(document: JsonObject, name: str) -> Sequence[Json]:
+    value = document.get(name, ())
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise EvidenceError(f"field {name!r} is no list", code=RECORD_SHAPE)
+    return value
+
+
+def _texts(document: JsonObject, name: str) -> tuple[str, ...]:
+    found = _items(document, name)
+    if not all(isinstance(item, str) for item in found):
+        raise EvidenceError(f"field {name!r} holds something that is no text", code=RECORD_SHAPE)
+    return tuple(cast("Sequence[str]", found))
+
+
+def _objects(document: JsonObject, name: str) -> tuple[JsonObject, ...]:
+    found = _items(document, name)
+    if not all(isinstance(item, Mapping) for item in found):
+        raise EvidenceError(f"field {name!r} holds something that is no object", code=RECORD_SHAPE)
+    return tuple(cast("Sequence[JsonObject]", found))
+
+
+def _upgrade(document: JsonObject, upgrades: Mapping[int, Upgrade]) -> JsonObject:
+    schema = document.get("schema")
+    if schema == SCHEMA:
+        return document
+    if isinstance(schema, str) and (match := re.fullmatch(r"evidence/(\d{1,6})", schema)):
+        number = int(match.group(1))
+        if number in upgrades:
+            return _upgrade(upgrades[number](document), upgrades)
+        if number > int(SCHEMA.partition("/")[2]):
+            raise EvidenceError(f"schema {schema!r} is newer than {SCHEMA!r}", code=SCHEMA_NEWER)
+    raise EvidenceError(f"schema {schema!r:.80} is unknown", code=SCHEMA_UNKNOWN)
