@@ -1,0 +1,369 @@
+"""Recorded HTTP exchanges: load strictly, match by digest, play in order, use up.
+
+Room: channels, recorder and the replay suite may come in. Nothing here can reach a network: a player holds no socket.
+
+The file is vcrpy's own format, and vcrpy's Cassette loads, matches and counts. This room adds what a lane needs on top:
+the order is enforced, every exchange must be used, a type-exact digest of the request decides, and a request that fits
+nothing is answered with an error that clients do not retry and that `verify` reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import httpx
+import yaml
+from vcr.cassette import Cassette
+from vcr.record_mode import RecordMode
+from vcr.request import Request as VcrRequest
+from vcr.serializers import yamlserializer
+
+from lanes.errors import CassetteError
+from lanes.expected import diff_json
+from lanes.normalize import Json, Place, replace_places
+from lanes.redaction import Redactor
+
+FORMAT_VERSION = 1
+MAX_INTERACTIONS = 50  # a story with more requests is two stories; matching costs grow with every entry
+MISS_STATUS = 400  # real clients do not retry it, so the mistake shows at once
+REQUEST_FIELDS = frozenset({"method", "uri", "body", "headers"})
+RESPONSE_FIELDS = frozenset({"status", "headers", "body", "pieces", "origin"})
+ORIGIN_FIELDS = frozenset(
+    {
+        "class", "recorded_at", "host", "requested_model", "reported_model", "provider_id", "commit", "recorder",
+        "live_proof_digest", "seal",
+    }
+)  # fmt: skip
+
+
+def canonical_json(value: Json) -> bytes:
+    """One spelling for one value; 1, 1.0 and true stay three values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def digest_of(data: bytes) -> str:
+    """A SHA-256 digest as it is written in evidence."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def request_view(method: str, url: str, body: bytes, *, redactor: Redactor, places: Sequence[Place]) -> Json:
+    """What a request is matched by: method, path, and the body without secrets and without this run's folders."""
+    cleaned_url = httpx.URL(redactor.url(url))
+    text = replace_places(body.decode("utf-8", errors="backslashreplace"), places)
+    try:
+        parsed: Json = json.loads(text, object_pairs_hook=_pairs)
+    except ValueError:
+        parsed = text
+    query = cast("Json", sorted([name, value] for name, value in cleaned_url.params.multi_items()))
+    return {"method": method.upper(), "path": cleaned_url.path, "query": query, "body": redactor.json(parsed)}
+
+
+def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object; a key given twice makes it another request, so it may not vanish."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        found["duplicate keys"] = [[key, value] for key, value in pairs]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """One recorded exchange as it stands in the file."""
+
+    view: Json
+    digest: str
+    answer_class: str
+    origin: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteFile:
+    """A checked cassette.
+
+    Shape: interactions in recorded order; digest covers the file's bytes.
+    """
+
+    path: Path
+    name: str
+    digest: str
+    interactions: tuple[Interaction, ...]
+
+
+def load_cassette(path: Path, *, redactor: Redactor | None = None) -> CassetteFile:
+    """Read and check a whole cassette.
+
+    Raises: CassetteError with file, interaction and field. A damaged cassette is never an absent one.
+    """
+    redactor = redactor or Redactor()
+    name = f"cassettes/{path.parent.name}/{path.name}" if path.parent.name else path.name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CassetteError(
+            f"cassette cannot be read: {error.strerror or error}",
+            where=name,
+            expected="a recording",
+            fix=f"record it: tox -e record -- {path.stem}   (needs a key)",
+            code="CASSETTE_MISSING",
+        ) from None
+    try:
+        document = yaml.load(data.decode("utf-8"), Loader=yaml.CSafeLoader)
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _damaged(name, f"cannot be decoded: {str(error).splitlines()[0]}") from None
+    _check_fields(document, frozenset({"version", "interactions"}), name)
+    if document["version"] != FORMAT_VERSION:
+        raise _damaged(name, f"version is {document['version']!r}", f"version {FORMAT_VERSION}")
+    entries = document["interactions"]
+    if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_INTERACTIONS:
+        count = len(entries) if isinstance(entries, list) else "no list of"
+        raise _damaged(name, f"{count} interactions", f"1 to {MAX_INTERACTIONS}")
+    interactions = tuple(
+        _check_interaction(entry, f"{name}, interaction {index}", redactor) for index, entry in enumerate(entries, 1)
+    )
+    return CassetteFile(path=path, name=name, digest=digest_of(data), interactions=interactions)
+
+
+def _check_interaction(entry: object, where: str, redactor: Redactor) -> Interaction:
+    _check_fields(entry, frozenset({"request", "response"}), where)
+    entry = cast("dict[str, object]", entry)
+    _check_fields(entry["request"], REQUEST_FIELDS, f"{where}, request")
+    _check_fields(entry["response"], RESPONSE_FIELDS, f"{where}, response")
+    request = cast("dict[str, Json]", entry["request"])
+    response = cast("dict[str, Json]", entry["response"])
+    _check_fields(response["origin"], ORIGIN_FIELDS, f"{where}, response.origin")
+    origin = cast("dict[str, Json]", response["origin"])
+    body = response["body"]
+    if not isinstance(body, dict) or set(body) != {"string"} or not isinstance(body["string"], str):
+        raise _damaged(f"{where}, response.body", "is not text", "an object with the text under string")
+    if not isinstance(request["body"], str) or not isinstance(request["uri"], str):
+        raise _damaged(f"{where}, request", "body or uri is not text", "texts")
+    pieces = response["pieces"] if isinstance(response["pieces"], list) else []
+    sizes = [piece[1] for piece in pieces if isinstance(piece, list) and len(piece) == 2]
+    whole = len(body["string"].encode("utf-8"))
+    if not all(isinstance(size, int) for size in sizes) or sum(cast("list[int]", sizes)) != whole:
+        raise _damaged(f"{where}, response.pieces", f"do not add up to the body's {whole} bytes", "[[ms, bytes], …]")
+    view = request_view(
+        str(request["method"]), request["uri"], request["body"].encode("utf-8"), redactor=redactor, places=()
+    )
+    digest = digest_of(canonical_json(view))
+    sealed = origin["seal"] == seal_of(digest, body["string"], origin)
+    live = sealed and origin["class"] == "live" and isinstance(origin["live_proof_digest"], str)
+    return Interaction(view=view, digest=digest, answer_class="recorded" if live else "scripted", origin=origin)
+
+
+def seal_of(request_digest: str, body: str, origin: Mapping[str, Json]) -> str:
+    """The digest that ties an origin to its exchange: one byte changed by hand and the entry counts as scripted."""
+    facts: dict[str, Json] = {key: value for key, value in origin.items() if key != "seal"}
+    return digest_of(canonical_json({"request": request_digest, "body": body, "origin": facts}))
+
+
+def _check_fields(value: object, wanted: frozenset[str], where: str) -> None:
+    if not isinstance(value, dict):
+        raise _damaged(where, "is not an object", f"an object with {', '.join(sorted(wanted))}")
+    unknown = sorted(str(key) for key in set(value) - wanted)
+    missing = sorted(wanted - set(value))
+    if unknown or missing:
+        what = f"unknown field {unknown[0]!r}" if unknown else f"field {missing[0]!r} is missing"
+        raise _damaged(where, what, f"exactly {', '.join(sorted(wanted))}")
+
+
+def _damaged(where: str, what: str, expected: str = "the file as it was recorded") -> CassetteError:
+    return CassetteError(
+        what, where=where, expected=expected, fix="restore the file, or record it again", code="CASSETTE_DAMAGED"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedAnswer:
+    """One request a player saw, for the evidence."""
+
+    ordinal: int
+    request_digest: str
+    answer_digest: str | None
+    status: int
+    answer_class: str
+    reported_model: str | None
+    provider_id: str | None
+
+
+class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
+    """Plays one cassette, once, in order; use it as an httpx transport.
+
+    Shape: one player is one conversation with its own cursor; two players of one file do not know each other. places
+    are this run's folders, which the recording holds as tokens. verify lists what is wrong: misses and left-overs.
+    Limits: the recorded piece sizes are kept unless a token had to be put back; then the body is cut at event ends.
+    """
+
+    def __init__(self, path: Path, *, places: Sequence[Place] = (), redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
+        self.file = load_cassette(path, redactor=self._redactor)
+        self._places = tuple(places)
+        self._cassette = Cassette.load(
+            path=str(path),
+            record_mode=RecordMode.NONE,
+            match_on=(_same_digest,),
+            serializer=yamlserializer,
+        )
+        for request, interaction in zip(self._cassette.requests, self.file.interactions, strict=True):
+            request.digest = interaction.digest
+        self._cursor = 0
+        self.misses: list[str] = []
+        self.answers: list[PlayedAnswer] = []
+
+    def reset(self) -> None:
+        """Start the conversation again."""
+        self._cassette.rewind()
+        self._cursor = 0
+        self.misses.clear()
+        self.answers.clear()
+
+    def verify(self) -> tuple[str, ...]:
+        """What is wrong at the end: every miss, and every exchange that nobody asked for; empty when all is well."""
+        left = range(self._cursor + 1, len(self.file.interactions) + 1)
+        name = self.file.name
+        unused = [f"{name}, interaction {number}: recorded and not asked for [CASSETTE_LEFT]" for number in left]
+        return (*self.misses, *unused)
+
+    def facts(self) -> dict[str, Json]:
+        """The cassette as evidence shows it."""
+        origins = [interaction.origin for interaction in self.file.interactions]
+        dates = sorted(str(origin["recorded_at"]) for origin in origins if origin["recorded_at"] is not None)
+        return {
+            "id": self.file.name,
+            "digest": self.file.digest,
+            "oldest_recorded_at": dates[0] if dates else None,
+            "recorded_model": origins[0]["reported_model"],
+            "recorded_host": origins[0]["host"],
+            "recorded_commit": origins[0]["commit"],
+            "entries": len(origins),
+            "consumed": self._cursor,
+            "unmatched": len(self.misses),
+            "live_proof_digest": origins[0]["live_proof_digest"],
+        }
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request of an asynchronous client."""
+        body = b"".join([part async for part in cast("httpx.AsyncByteStream", request.stream)])
+        return self._answer(request, body)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request of a synchronous client."""
+        return self._answer(request, b"".join(cast("httpx.SyncByteStream", request.stream)))
+
+    def _answer(self, request: httpx.Request, body: bytes) -> httpx.Response:
+        view = request_view(request.method, str(request.url), body, redactor=self._redactor, places=self._places)
+        asked = VcrRequest(request.method, str(request.url), b"", {})
+        asked.digest = digest_of(canonical_json(view))
+        expected = self._next()
+        if expected is None or expected.digest != asked.digest or not self._cassette.can_play_response_for(asked):
+            return self._miss(view, asked.digest)
+        stored = self._cassette.play_response(asked)
+        self._cursor += 1
+        return self._play(stored, expected)
+
+    def _next(self) -> Interaction | None:
+        interactions = self.file.interactions
+        return interactions[self._cursor] if self._cursor < len(interactions) else None
+
+    def _play(self, stored: Mapping[str, object], interaction: Interaction) -> httpx.Response:
+        recorded = cast("Mapping[str, bytes]", stored["body"])["string"]
+        body = self._put_back(recorded)
+        pieces = cast("list[list[int]]", stored["pieces"])
+        parts = _cut(body, [size for _, size in pieces]) if body == recorded else _cut_at_events(body)
+        status = cast("Mapping[str, int]", stored["status"])["code"]
+        headers = cast("Mapping[str, list[str]]", stored["headers"])
+        self._note(interaction.digest, digest_of(body), status, interaction)
+        return httpx.Response(
+            status,
+            headers=[(name, value) for name, values in headers.items() for value in values],
+            stream=PieceStream(parts),
+        )
+
+    def _put_back(self, body: bytes) -> bytes:
+        for place in self._places:
+            body = body.replace(place.token.encode("utf-8"), place.spelling.encode("utf-8"))
+        return body
+
+    def _miss(self, view: Json, digest: str) -> httpx.Response:
+        message = self._miss_message(view)
+        self.misses.append(message)
+        self._note(digest, None, MISS_STATUS, None)
+        error: Json = {"error": {"message": message, "type": "invalid_request_error", "code": "cassette_miss"}}
+        return httpx.Response(
+            MISS_STATUS,
+            headers={"content-type": "application/json"},
+            stream=PieceStream([canonical_json(error)]),
+        )
+
+    def _miss_message(self, view: Json) -> str:
+        number = len(self.answers) + 1
+        recorded = len(self.file.interactions)
+        fix = f"  fix: undo the change, or record again: tox -e record -- {self.file.path.stem}   (needs a key)"
+        expected = self._next()
+        if expected is None:
+            return (
+                f"{self.file.name}: request {number} arrived, {recorded} interactions are recorded "
+                f"[CASSETTE_EXHAUSTED]\n{fix}"
+            )
+        lines = diff_json(expected.view, view)
+        digests = [interaction.digest for interaction in self.file.interactions]
+        digest = digest_of(canonical_json(view))
+        if digest in digests:
+            lines.insert(0, f"it equals interaction {digests.index(digest) + 1}: the order changed")
+        body = "\n".join(f"  {line}" for line in lines[:8])
+        return (
+            f"{self.file.name}, interaction {self._cursor + 1}: sent request differs from the recorded one "
+            f"[CASSETTE_MISS]\n{body}\n{fix}"
+        )
+
+    def _note(self, request: str, answer: str | None, status: int, interaction: Interaction | None) -> None:
+        origin = interaction.origin if interaction else {}
+        self.answers.append(
+            PlayedAnswer(
+                ordinal=len(self.answers) + 1,
+                request_digest=request,
+                answer_digest=answer,
+                status=status,
+                answer_class=interaction.answer_class if interaction else "scripted",
+                reported_model=cast("str | None", origin.get("reported_model")),
+                provider_id=cast("str | None", origin.get("provider_id")),
+            )
+        )
+
+
+class PieceStream(httpx.AsyncByteStream, httpx.SyncByteStream):
+    """A body that comes in the given pieces, to either kind of client."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = tuple(pieces)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def _same_digest(asked: VcrRequest, stored: VcrRequest) -> None:
+    """vcrpy's matcher: the digests computed beforehand, so that a miss costs nothing."""
+    assert asked.digest == stored.digest  # noqa: S101 -- vcrpy reads a failed match off an AssertionError
+
+
+def _cut(body: bytes, sizes: Sequence[int]) -> list[bytes]:
+    parts: list[bytes] = []
+    start = 0
+    for size in sizes:
+        parts.append(body[start : start + size])
+        start += size
+    return parts
+
+
+def _cut_at_events(body: bytes) -> list[bytes]:
+    parts = body.split(b"\n\n")
+    return [part + b"\n\n" for part in parts[:-1]] + [part for part in parts[-1:] if part]
