@@ -2,9 +2,9 @@
 
 Room: recorder and cassette may come in; A finding names a kind and a place, never a value.
 
-Headers are kept by an allow-list, so a header nobody thought of is gone too. Names that carry secrets are removed from
-URLs and bodies at any depth and in any letter case. Every value removed is remembered, and the finished file is searched
-for all of them in every form they may have taken.
+Headers are kept by an allow-list, so a header nobody thought of is gone too. Fields whose names carry secrets are
+emptied in URLs and bodies, at any depth and in any letter case. Every value removed is remembered, and the finished
+file is searched for all of them in every form they may have taken.
 """
 
 from __future__ import annotations

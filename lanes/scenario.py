@@ -1,6 +1,6 @@
 """Scenarios: one story each, written once as JSON and bound to several lanes.
 
-Room: the suites, the recorder and the demo may come in. It loads and checks stories; running them is the program's room.
+Room: the suites, the recorder and the demo may come in. It loads and checks stories; `program` runs them.
 
 A story holds the files of a small project, the words of the scripted model, the runs of the program in order, and what
 must then be true of the world (files, commands run again from outside, processes) and of the session log.
