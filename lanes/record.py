@@ -102,9 +102,12 @@ class Subject:
     extra: JsonObject = field(default_factory=dict)
 
     @property
-    def identity(self) -> tuple[str, str, bool, str, str, str]:
-        """The facts that must be equal for two records to share a board; interpreter and platform may differ."""
-        return (self.commit, self.tree, self.dirty, self.dirty_digest, self.lock_digest, self.loop_digest)
+    def identity(self) -> tuple[str, str, bool, str, str]:
+        """The facts that must be equal for two records to share a board.
+
+        Shape: interpreter and platform may differ; the loop digest may not, but that is a fault of its own.
+        """
+        return (self.commit, self.tree, self.dirty, self.dirty_digest, self.lock_digest)
 
 
 @dataclass(frozen=True, slots=True)

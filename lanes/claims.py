@@ -1,0 +1,274 @@
+"""Claims: the sentences the project wants believed, as read from lanes/claims.toml.
+
+Room: file input. The plugin checks the ids that tests name; reports lay the rows of the board from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from lanes.errors import ClaimsError
+from lanes.policy import LANES
+
+SCHEMA = "claims/1"
+CLAIMS_FILE = Path(__file__).parent / "claims.toml"
+_ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)+")
+_FIELDS = (
+    "id",
+    "sentence",
+    "surface",
+    "required",
+    "optional",
+    "min_answers",
+    "conversations",
+    "nonce",
+    "condition",
+    "platforms",
+    "guarded",
+    "owner",
+    "folders",
+)
+_MANDATORY = ("id", "sentence", "surface", "owner")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence with a stable id, and what each lane has to show for it.
+
+    Shape: min_answers and conversations go by lane; a lane without a number asks for none (the real lane: at least
+    one answer and one root conversation). condition is the failure the claim is about, if any ("429", "timeout"):
+    meeting it is then no outage. folders bind every test below them, so that a room's tests need not name the claim.
+    """
+
+    id: str
+    sentence: str
+    surface: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    min_answers: Mapping[str, int] = field(default_factory=dict)
+    conversations: Mapping[str, int] = field(default_factory=dict)
+    nonce: bool = False
+    condition: str | None = None
+    platforms: tuple[str, ...] = ()
+    guarded: bool = False
+    owner: str = ""
+    folders: tuple[str, ...] = ()
+    line: int = 0
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Every lane the claim asks for, in the order of the board."""
+        return tuple(name for name in LANES if name in self.required or name in self.optional)
+
+    def answers_needed(self, lane: str) -> int:
+        """The least number of model answers an observation of this claim must hold in a lane."""
+        asked = self.min_answers.get(lane, 0)
+        return max(asked, 1) if lane == "real" else asked
+
+    def binds(self, node_id: str) -> bool:
+        """Whether a test belongs to this claim by its folder."""
+        path = node_id.partition("::")[0].replace("\\", "/")
+        return any(path.startswith(folder + "/") for folder in self.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All claims, in the order of the file."""
+
+    by_id: Mapping[str, Claim] = field(default_factory=dict)
+    where: str = "lanes/claims.toml"
+
+    def __iter__(self) -> Iterator[Claim]:
+        return iter(self.by_id.values())
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def check_ids(self, claim_ids: Sequence[str], *, where: str) -> None:
+        """Raise ClaimsError for the first id that no claim has, with the nearest one that exists."""
+        for claim_id in claim_ids:
+            if claim_id not in self.by_id:
+                near = difflib.get_close_matches(claim_id, self.by_id, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ClaimsError(
+                    f"claim {claim_id!r} is unknown{hint}",
+                    where=where,
+                    expected=f"the id of a claim in {self.where}",
+                    fix=f"correct the id, or add the claim to {self.where}",
+                )
+
+    def ids_for(self, node_id: str, marked: Sequence[str] = ()) -> tuple[str, ...]:
+        """The claims a test speaks for: those it names, then those bound to its folder, each once."""
+        bound = [claim.id for claim in self if claim.folders and claim.binds(node_id)]
+        return tuple(dict.fromkeys((*marked, *bound)))
+
+
+def load_claims(path: Path = CLAIMS_FILE) -> Claims:
+    """Read and check the claims file.
+
+    Raises: ClaimsError with file, line and field.
+    """
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ClaimsError(
+            f"cannot be read: {error.strerror}", where=where, fix="restore the file from version control"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ClaimsError(f"is not UTF-8: {error.reason} at byte {error.start}", where=where) from None
+    return parse_claims(text, where=where)
+
+
+def parse_claims(text: str, *, where: str = "lanes/claims.toml") -> Claims:
+    """Check the text of a claims file and return its claims."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ClaimsError(f"is no TOML: {error}", where=where) from None
+    if document.get("schema") != SCHEMA:
+        found = document.get("schema")
+        raise ClaimsError(f"schema is {found!r:.80}", where=where, expected=f'schema = "{SCHEMA}"')
+    for name in document:
+        if name not in {"schema", "claim"}:
+            raise ClaimsError(f"field {name!r:.80} is unknown{_near(name, ('claim',))}", where=where)
+    tables = document.get("claim", [])
+    if not isinstance(tables, list):
+        raise ClaimsError("field 'claim' is no list of tables", where=where, expected="tables that start [[claim]]")
+    lines = _lines_of_tables(text)
+    claims: dict[str, Claim] = {}
+    for table, start in zip(tables, lines, strict=False):
+        claim = _Table(table, text, start, where).claim()
+        if claim.id in claims:
+            raise ClaimsError(
+                f"claim {claim.id!r} is there twice, first in line {claims[claim.id].line}",
+                where=f"{where}:{claim.line}",
+                fix="give one of them another id",
+            )
+        claims[claim.id] = claim
+    return Claims(claims, where)
+
+
+def _lines_of_tables(text: str) -> list[int]:
+    return [number for number, line in enumerate(text.splitlines(), start=1) if line.strip() == "[[claim]]"]
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+class _Table:
+    """One [[claim]] table while it is being checked."""
+
+    def __init__(self, table: Mapping[str, object], text: str, start: int, where: str) -> None:
+        self._table = table
+        self._text = text
+        self._start = start
+        self._where = where
+
+    def claim(self) -> Claim:
+        for name in self._table:
+            if name not in _FIELDS:
+                self._fail(name, f"field {name!r} is unknown{_near(name, _FIELDS)}", f"one of {', '.join(_FIELDS)}")
+        for name in _MANDATORY:
+            if not self._text_of(name).strip():
+                self._fail(name, f"field {name!r} is missing or empty", "a text")
+        claim_id = self._text_of("id")
+        if not _ID.fullmatch(claim_id):
+            self._fail(
+                "id", f"id {claim_id!r} is malformed", "lower case words joined by dots or hyphens, two at least"
+            )
+        required, optional = self._lanes("required"), self._lanes("optional")
+        for lane in required:
+            if lane in optional:
+                self._fail("optional", f"lane {lane!r} is both required and optional", "each lane in one list")
+        if not required and not optional:
+            self._fail("required", "no lane is asked for", "at least one lane in 'required' or 'optional'")
+        asked = {*required, *optional}
+        return Claim(
+            id=claim_id,
+            sentence=self._text_of("sentence").strip(),
+            surface=self._text_of("surface"),
+            required=required,
+            optional=optional,
+            min_answers=self._numbers("min_answers", asked),
+            conversations=self._numbers("conversations", asked),
+            nonce=self._flag("nonce"),
+            condition=self._text_of("condition") or None,
+            platforms=self._texts("platforms"),
+            guarded=self._flag("guarded"),
+            owner=self._text_of("owner"),
+            folders=self._folders(),
+            line=self._start,
+        )
+
+    def _fail(self, name: str, what: str, expected: str) -> NoReturn:
+        raise ClaimsError(what, where=f"{self._where}:{self._line_of(name)}", expected=expected)
+
+    def _line_of(self, name: str) -> int:
+        for number, line in enumerate(self._text.splitlines()[self._start :], start=self._start + 1):
+            if line.strip() == "[[claim]]":
+                break
+            if re.match(rf"\s*{re.escape(name)}\s*=", line):
+                return number
+        return self._start
+
+    def _text_of(self, name: str) -> str:
+        value = self._table.get(name, "")
+        if not isinstance(value, str):
+            self._fail(name, f"field {name!r} is {value!r:.80}", "a text")
+        return value
+
+    def _flag(self, name: str) -> bool:
+        value = self._table.get(name, False)
+        if not isinstance(value, bool):
+            self._fail(name, f"field {name!r} is {value!r:.80}", "true or false")
+        return value
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        value = self._table.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self._fail(name, f"field {name!r} is {value!r:.80}", "a list of texts")
+        return tuple(value)
+
+    def _lanes(self, name: str) -> tuple[str, ...]:
+        lanes = self._texts(name)
+        for lane in lanes:
+            self._check_lane(name, lane, tuple(LANES))
+        if len(set(lanes)) != len(lanes):
+            self._fail(name, f"field {name!r} names a lane twice", "each lane once")
+        return lanes
+
+    def _check_lane(self, name: str, lane: str, known: Sequence[str]) -> None:
+        if lane not in LANES:
+            self._fail(name, f"lane {lane!r} is unknown{_near(lane, tuple(LANES))}", f"one of {', '.join(known)}")
+
+    def _numbers(self, name: str, asked: set[str]) -> dict[str, int]:
+        value = self._table.get(name, {})
+        if not isinstance(value, dict):
+            self._fail(name, f"field {name!r} is {value!r:.80}", "a table of lane = number")
+        numbers: dict[str, int] = {}
+        for lane, number in value.items():
+            self._check_lane(name, lane, tuple(LANES))
+            if lane not in asked:
+                self._fail(name, f"lane {lane!r} is not asked for by this claim", "a lane of 'required' or 'optional'")
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                self._fail(name, f"{name}.{lane} is {number!r:.80}", "a whole number, 0 or more")
+            numbers[lane] = number
+        return numbers
+
+    def _folders(self) -> tuple[str, ...]:
+        folders = self._texts("folders")
+        for folder in folders:
+            if not folder.startswith("lanes/") or folder.endswith("/") or ".." in folder.split("/"):
+                self._fail(
+                    "folders", f"folder {folder!r} is malformed", "a path from lanes/ on, without a slash at the end"
+                )
+        return folders

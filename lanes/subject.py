@@ -1,0 +1,117 @@
+"""The subject: which exact code the evidence of a run is about.
+
+Room: file input and git. The plugin and the reports ask for it once a process; it changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from lanes.record import Subject, digest_bytes, digest_json
+
+PACKAGE = "harness"
+LOCK_FOLDER = "requirements"
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "out", ".git", ".tox", ".venv", "node_modules", "build", "dist"})
+_GIT_TIMEOUT_S = 60
+
+
+def current_subject(root: Path, *, package_folder: Path | None = None) -> Subject:
+    """The subject of the tree at root, as this interpreter would import its loop.
+
+    Shape: without git (or in somebody else's repository) commit is empty and tree is a digest of the source files.
+    Limits: package_folder is for tests; by default the place the interpreter imports the loop package from.
+    """
+    root = root.resolve()
+    place = package_folder or imported_folder(PACKAGE)
+    commit, tree, dirty_digest = _git_facts(root)
+    return Subject(
+        commit=commit,
+        tree=tree or _digest_files(root, _source_files(root)),
+        dirty=bool(dirty_digest),
+        dirty_digest=dirty_digest,
+        lock_digest=_digest_files(root, sorted((root / LOCK_FOLDER).glob("*.txt"))),
+        loop_digest=digest_package(place) if place is not None else "",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def imported_folder(package: str) -> Path | None:
+    """Where the interpreter imports a top-level package from; None when it would not find it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent.resolve()
+
+
+def digest_package(folder: Path) -> str:
+    """The digest of a package's source files by relative path and content; bytecode and data do not count."""
+    return _digest_files(folder, sorted(path for path in folder.rglob("*.py") if _is_source(path, folder)))
+
+
+def _is_source(path: Path, root: Path) -> bool:
+    return path.is_file() and not _SKIPPED_FOLDERS.intersection(path.relative_to(root).parts)
+
+
+def _source_files(root: Path) -> list[Path]:
+    folders = [root / name for name in (PACKAGE, "mock_provider", "lanes", "reports")]
+    found = [path for folder in folders for path in folder.rglob("*") if _is_source(path, root)]
+    found += [root / name for name in ("pyproject.toml", "tox.ini") if (root / name).is_file()]
+    return sorted(found)
+
+
+def _digest_files(root: Path, paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode(errors="surrogateescape"))
+    return "sha256:" + digest.hexdigest()
+
+
+def _git_facts(root: Path) -> tuple[str, str, str]:
+    top = _git(root, "rev-parse", "--show-toplevel")
+    if top is None or Path(os.fsdecode(top).rstrip("\n")).resolve() != root:
+        return "", "", ""
+    commit = _git(root, "rev-parse", "HEAD")
+    tree = _git(root, "rev-parse", "HEAD^{tree}")
+    changed = _git(root, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    if commit is None or tree is None or changed is None:
+        return "", "", ""
+    return commit.decode().strip(), tree.decode().strip(), _dirty_digest(root, changed)
+
+
+def _dirty_digest(root: Path, status: bytes) -> str:
+    changes: list[list[str]] = []
+    for entry in status.split(b"\0"):
+        if not entry:
+            continue
+        name = os.fsdecode(entry[3:])
+        path = root / name
+        if path.is_symlink():
+            content = digest_bytes(os.fsencode(path.readlink()))
+        else:
+            content = digest_bytes(path.read_bytes()) if path.is_file() else "gone"
+        changes.append([name, content])
+    return digest_json([list(change) for change in sorted(changes)]) if changes else ""
+
+
+def _git(root: Path, *arguments: str) -> bytes | None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            env=environment,
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):  # no git, or one that hangs: the tree is then its own witness
+        return None
+    return done.stdout if done.returncode == 0 else None
