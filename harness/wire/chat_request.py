@@ -1,0 +1,133 @@
+"""A model request in the chat completions form, as OpenAI, DeepSeek and compatible servers take it.
+
+Room: pure; openai_chat offers it to the provider's shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.errors import UsageError
+from harness.model.call import ModelRequest, ToolSchema
+from harness.model.messages import (
+    ContentBlock,
+    Json,
+    JsonObject,
+    Message,
+    ModelSource,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+
+NO_OUTPUT = "(no output)"  # an empty tool result is refused by some servers and read as "no answer yet" by some models
+
+
+def encode_request(request: ModelRequest) -> JsonObject:
+    """The body that asks for this answer as a stream with usage.
+
+    Shape: a JSON object. Optional fields are left out, never null. No field names a session or a user.
+    Raises: UsageError [UNSUPPORTED_CONTENT] for pictures: dropping them would change what was asked.
+    """
+    messages: list[Json] = []
+    if request.system:
+        messages.append({"role": "system", "content": request.system})
+    returned = _reasoning_returned(request)
+    for position, message in enumerate(request.messages):
+        if message.role == "assistant":
+            messages.append(_assistant_message(message, with_reasoning=position in returned))
+        else:
+            messages.extend(_other_messages(message))
+    body: dict[str, Json] = {
+        "model": request.model,
+        "messages": messages,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [_tool(schema) for schema in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        # OpenAI's reasoning models refuse the older name, most other servers know only that one.
+        body["max_completion_tokens" if request.provider == "openai" else "max_tokens"] = request.max_tokens
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.reasoning_effort is not None:
+        body["reasoning_effort"] = request.reasoning_effort
+    return body
+
+
+def _reasoning_returned(request: ModelRequest) -> frozenset[int]:
+    """Positions of the assistant messages whose reasoning goes back: those that carry a call, or precede one.
+
+    Source: https://api-docs.deepseek.com/guides/thinking_mode.md, tool calls. Between two messages of the user every
+    assistant message up to the last one with a call must carry its reasoning again; the final answer need not. A
+    service never gets the reasoning of another one: it would be an unknown field there.
+    """
+    returned: set[int] = set()
+    call_follows = False
+    for position in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[position]
+        if message.role == "assistant":
+            call_follows = call_follows or any(isinstance(block, ToolCallBlock) for block in message.content)
+            if call_follows and isinstance(message.source, ModelSource) and message.source.provider == request.provider:
+                returned.add(position)
+        elif not any(isinstance(block, ToolResultBlock) for block in message.content):
+            call_follows = False
+    return frozenset(returned)
+
+
+def _assistant_message(message: Message, *, with_reasoning: bool) -> JsonObject:
+    calls: list[Json] = [
+        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.arguments or "{}"}}
+        for block in message.content
+        if isinstance(block, ToolCallBlock)
+    ]
+    encoded: dict[str, Json] = {"role": "assistant", "content": _text(message.content)}
+    reasoning = "".join(block.text for block in message.content if isinstance(block, ReasoningBlock))
+    if with_reasoning and reasoning:
+        encoded["reasoning_content"] = reasoning
+    if calls:
+        encoded["tool_calls"] = calls
+    return encoded
+
+
+def _other_messages(message: Message) -> list[Json]:
+    encoded: list[Json] = [
+        {"role": "tool", "tool_call_id": block.tool_call_id, "content": _text(block.content) or NO_OUTPUT}
+        for block in message.content
+        if isinstance(block, ToolResultBlock)
+    ]
+    text = _text(message.content)
+    if text or not encoded:
+        encoded.append({"role": message.role, "content": text})
+    return encoded
+
+
+def _text(content: Sequence[ContentBlock]) -> str:
+    parts: list[str] = []
+    for block in content:
+        if isinstance(block, TextBlock):
+            parts.append(block.text)
+        elif not isinstance(block, ReasoningBlock | ToolCallBlock | ToolResultBlock):
+            raise UsageError(
+                f"a message holds the picture {block.attachment.attachment_id}, this dialect sends text only",
+                where="model request",
+                expected="text",
+                fix="choose a model route that takes pictures, or leave the picture out",
+                code="UNSUPPORTED_CONTENT",
+            )
+    return "".join(parts)
+
+
+def _tool(schema: ToolSchema) -> JsonObject:
+    return {
+        "type": "function",
+        "function": {
+            "name": schema.name,
+            "description": schema.description,
+            "parameters": schema.parameters,
+        },
+    }

@@ -1,0 +1,50 @@
+"""JSON as it stands on a wire: strict when read, ASCII when written.
+
+Room: pure; every codec may come in.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+from harness.errors import PeerError
+from harness.model.messages import Json
+
+
+def parse_json(text: str | bytes) -> Json:
+    """Read one JSON value.
+
+    Shape: lone surrogates written as escapes come back as they were.
+    Raises: PeerError [MALFORMED_JSON] for text that is no JSON, bytes that are no UTF-8, numbers that are not finite
+    and nesting deeper than the interpreter can follow.
+    """
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8")
+        value: Json = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
+    except RecursionError:
+        raise PeerError("nested too deeply", code="MALFORMED_JSON") from None
+    except ValueError as error:  # JSONDecodeError, UnicodeDecodeError, integers of thousands of digits
+        raise PeerError(str(error), code="MALFORMED_JSON") from None
+    return value
+
+
+def encode_json(value: Json) -> bytes:
+    """Write one JSON value: compact, keys sorted, everything outside ASCII escaped.
+
+    Shape: equal values give equal bytes, and a lone surrogate stays an escape, so the bytes are valid UTF-8.
+    Raises: ValueError for numbers that are not finite, TypeError for what JSON cannot hold.
+    """
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
