@@ -5,14 +5,27 @@ Room: pure; the agent appends what these functions build, then applies it. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import InvalidEventError
-from harness.log.events import Event, InboxSpliced, InboxTarget, RemovedItem
+from harness.log.events import (
+    AssistantChunk,
+    AssistantMessage,
+    Event,
+    InboxSpliced,
+    InboxTarget,
+    RemovedItem,
+    RequestContext,
+    RequestHeader,
+    StepEnd,
+    TurnStart,
+    UserMessage,
+)
 from harness.model.messages import Message, MessageId
 
+_BEGUN = (TurnStart, StepEnd, RequestHeader, RequestContext, AssistantChunk, AssistantMessage)
 TARGETS: tuple[InboxTarget, InboxTarget] = ("next-step", "next-turn")  # the order they are claimed and cleared in
 
 
@@ -184,6 +197,38 @@ def requeue_payload(inbox: Inbox, messages: tuple[Message, ...], target: InboxTa
         return None
     _check_new(inbox, messages)
     return InboxSpliced(target, 0, inserted=messages)
+
+
+def unseen_claims(
+    events: Sequence[Event], turn: int, seed_length: int | None = None
+) -> tuple[tuple[InboxTarget, tuple[Message, ...]], ...]:
+    """What that turn, the last one, claimed for a step whose request never began, list by list in claim order.
+
+    No model saw these messages: they were claimed after the last step ended, or their step holds nothing but input.
+    """
+    claims: list[InboxSpliced] = []
+    entered: set[MessageId] = set()
+    for event in reversed(events):
+        payload = event.payload
+        if isinstance(payload, InboxSpliced):
+            if any(item.fate == "claimed" and item.turn == turn for item in payload.removed):
+                claims.append(payload)
+        elif isinstance(payload, UserMessage):
+            entered.add(payload.message.id)
+        elif isinstance(payload, _BEGUN):
+            break
+    if not claims:
+        return ()
+    wanted = {item.id for claim in claims for item in claim.removed if item.id not in entered}
+    known: dict[MessageId, Message] = {}
+    for event in events:
+        if isinstance(event.payload, InboxSpliced) and event.seq >= (seed_length or 0):
+            known.update((message.id, message) for message in event.payload.inserted if message.id in wanted)
+    found = (
+        (claim.target, tuple(known[item.id] for item in claim.removed if item.id in known))
+        for claim in reversed(claims)
+    )
+    return tuple((target, messages) for target, messages in found if messages)
 
 
 def fate_of(events: Iterable[Event], message_id: MessageId, seed_length: int | None = None) -> Fate | None:

@@ -9,9 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
+from harness.errors import InvalidEventError
+from harness.log.chunk_rows import ChunkRow
 from harness.log.events import (
     EVENT_TYPES,
     SURFACE_PAYLOADS,
+    AssistantChunk,
     EndSeed,
     Event,
     Payload,
@@ -50,8 +53,9 @@ class SessionLog(Sequence[Event]):
         self._clock = clock
         self._check = check
         self._report = report if report is not None else self.observer_failures.append
-        self._events: list[Event] = []
+        self._events: list[Event | ChunkRow] = []  # a packed row stands at the place of each event it holds
         self._last: dict[type[object], int] = {}
+        self._last_time: int | None = None
         self._surface: list[int] = []
         self._messages: list[Message] = []
         self._derived = 0  # how many surface nodes _messages covers
@@ -91,23 +95,29 @@ class SessionLog(Sequence[Event]):
 
     def __getitem__(self, seq: int | slice) -> Event | tuple[Event, ...]:
         if isinstance(seq, slice):
-            return tuple(self._events[seq])
-        return self._events[seq]
+            return tuple(self[at] for at in range(*seq.indices(len(self._events))))
+        entry = self._events[seq]
+        if isinstance(entry, ChunkRow):
+            return entry.event((seq if seq >= 0 else len(self._events) + seq) - entry.seq0)
+        return entry
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(self._events)
+        for seq, entry in enumerate(self._events):
+            yield entry.event(seq - entry.seq0) if isinstance(entry, ChunkRow) else entry
 
     def __reversed__(self) -> Iterator[Event]:
-        return reversed(self._events)
+        for seq in range(len(self._events) - 1, -1, -1):
+            entry = self._events[seq]
+            yield entry.event(seq - entry.seq0) if isinstance(entry, ChunkRow) else entry
 
     def since(self, seq: int) -> tuple[Event, ...]:
         """The events from that seq on, oldest first."""
-        return tuple(self._events[max(seq, 0) :])
+        return self[max(seq, 0) :]
 
     def last(self, *payload_types: type[object]) -> Event | None:
         """The latest event with one of these payload types, or None."""
         seq = max((self._last.get(kind, -1) for kind in payload_types), default=-1)
-        return None if seq < 0 else self._events[seq]
+        return None if seq < 0 else self[seq]
 
     def surface(self) -> tuple[int, ...]:
         """The seqs the model sees, in the order it sees them."""
@@ -117,7 +127,7 @@ class SessionLog(Sequence[Event]):
         """What the model sees of this log, in order; the same messages as a fold from scratch."""
         if self._derived < len(self._surface):
             for seq in self._surface[self._derived :]:
-                message = message_of(self._events[seq])
+                message = message_of(self[seq])
                 if message is not None:
                     self._messages.append(message)
             self._derived = len(self._surface)
@@ -144,8 +154,8 @@ class SessionLog(Sequence[Event]):
         if surface_op is None and kind in SURFACE_PAYLOADS:
             surface_op = "append"
         now = self._clock()
-        if self._events and now < self._events[-1].time:
-            now = self._events[-1].time
+        if self._last_time is not None and now < self._last_time:
+            now = self._last_time
         event = Event(
             len(self._events),
             now,
@@ -165,11 +175,12 @@ class SessionLog(Sequence[Event]):
 
         Raises: InvalidEventError when it does not follow what is here.
         """
-        check_event(event, self._events, self._surface)
+        check_event(event, self, self._surface)
         if self._check is not None:
             self._check(self, event)
         self._events.append(event)
         self._last[type(event.payload)] = event.seq
+        self._last_time = event.time
         operation = event.surface_op
         if operation == "append":
             self._surface.append(event.seq)
@@ -180,9 +191,24 @@ class SessionLog(Sequence[Event]):
             self._derived = 0
             self._snapshot = None
 
+    def restore_row(self, row: ChunkRow) -> None:
+        """Push the events of a packed row, whole or not at all; unpacking has checked them, nobody is told.
+
+        Raises: InvalidEventError when they do not follow what is here.
+        """
+        if row.seq0 != len(self._events):
+            raise InvalidEventError(f"{row.seq0} where {len(self._events)} comes next", where="row.seq0")
+        if self._check is not None:
+            for event in row:
+                self.restore(event)
+            return
+        self._events.extend([row] * len(row))
+        self._last[AssistantChunk] = len(self._events) - 1
+        self._last_time = row.last_time
+
     def end_seed(self) -> None:
         """Mark that everything so far belongs to an ended lifetime, unless the last event already says so."""
-        if not self._events or not isinstance(self._events[-1].payload, EndSeed):
+        if not self._events or not isinstance(self[-1].payload, EndSeed):
             self.append(EndSeed())
 
     def observe(self, observer: Observer) -> Callable[[], None]:

@@ -1,0 +1,186 @@
+"""Runs of stream pieces packed into one row each: storage words, not events.
+
+Room: pure; the store packs what it writes, loading unpacks it. A packed run reads back event for event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
+
+from harness.errors import InvalidEventError
+from harness.log.events import AssistantChunk, Event
+from harness.log.frozen import MAX_SAFE_INTEGER
+from harness.log.json_form import event_to_json
+from harness.log.model_form import JsonDict, refuse, take, take_list
+from harness.model.chunks import ReasoningDelta, TextDelta, ToolCallDelta
+from harness.model.messages import CallId
+
+MIN_RUN = 3  # two events are no longer than the row that would hold them
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
+
+_ROW = frozenset({"type", "seq0", "time0", "data"})
+_TEXTS = frozenset({"turn", "step", "index", "dt", "texts"})
+_ARGS = frozenset({"turn", "step", "index", "id", "dt", "args"})
+_NAME = frozenset({"name"})
+_ROW_TYPES = {TextDelta: "text-chunks", ReasoningDelta: "reasoning-chunks", ToolCallDelta: "tool-call-chunks"}
+ROW_TYPES = frozenset(_ROW_TYPES.values())
+
+
+class ChunkRow(Sequence[Event]):
+    """The events of one packed row, made one by one when asked for.
+
+    Shape: seq0 is the first seq, len() the number of events; a long log of deltas costs its strings and no more.
+    """
+
+    __slots__ = ("_call", "_kind", "_step", "_texts", "_times", "_turn", "_where", "seq0")
+
+    def __init__(
+        self,
+        kind: str,
+        seq0: int,
+        times: tuple[int, ...],
+        place: tuple[int, int, int],
+        texts: tuple[str, ...],
+        call: tuple[CallId, str | None] | None,
+    ) -> None:
+        self.seq0 = seq0
+        self._kind = kind
+        self._times = times
+        self._turn, self._step, self._where = place
+        self._texts = texts
+        self._call = call
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, at: Any) -> Any:  # Any: Sequence wants slices too, which nobody asks a row for
+        return self.event(range(len(self._texts))[at])
+
+    def __iter__(self) -> Iterator[Event]:
+        return (self.event(at) for at in range(len(self._texts)))
+
+    @property
+    def last_time(self) -> int:
+        """The time of the last event."""
+        return self._times[-1]
+
+    def event(self, at: int) -> Event:
+        """The event at that place of the row."""
+        text = self._texts[at]
+        delta: Delta
+        if self._call is not None:
+            delta = ToolCallDelta(self._where, self._call[0], text, self._call[1])
+        elif self._kind == "text-chunks":
+            delta = TextDelta(self._where, text)
+        else:
+            delta = ReasoningDelta(self._where, text)
+        return Event(self.seq0 + at, self._times[at], AssistantChunk(self._turn, self._step, delta))
+
+
+def pack(events: Sequence[Event]) -> list[JsonDict]:
+    """The rows that hold these events: a packed row for each run of three or more like deltas, the event otherwise."""
+    rows: list[JsonDict] = []
+    at = 0
+    while at < len(events):
+        end = at + 1
+        mark = _mark(events[at])
+        if mark is not None:
+            while end < len(events) and events[end].seq == events[end - 1].seq + 1 and _mark(events[end]) == mark:
+                end += 1
+        if end - at >= MIN_RUN:
+            rows.append(_pack_run(events[at:end]))
+        else:
+            rows.extend(event_to_json(event) for event in events[at:end])
+        at = end
+    return rows
+
+
+def _mark(event: Event) -> tuple[object, ...] | None:
+    """What the members of a run have in common; None for an event that is stored as it is."""
+    payload = event.payload
+    if type(payload) is not AssistantChunk or event.ignorable:
+        return None
+    chunk = payload.chunk
+    if isinstance(chunk, TextDelta | ReasoningDelta):
+        return type(chunk), payload.turn, payload.step, chunk.index
+    if isinstance(chunk, ToolCallDelta):
+        return type(chunk), payload.turn, payload.step, chunk.index, chunk.id, chunk.name
+    return None
+
+
+def _pack_run(events: Sequence[Event]) -> JsonDict:
+    first = events[0].payload
+    assert isinstance(first, AssistantChunk)  # noqa: S101 - _mark proved it; tells the type checker
+    chunk = first.chunk
+    assert isinstance(chunk, TextDelta | ReasoningDelta | ToolCallDelta)  # noqa: S101 - likewise
+    data: JsonDict = {"turn": first.turn, "step": first.step, "index": chunk.index}
+    if isinstance(chunk, ToolCallDelta):
+        data["id"] = chunk.id
+        if chunk.name is not None:
+            data["name"] = chunk.name
+    data["dt"] = [event.time - before.time for before, event in pairwise(events)]
+    data["args" if isinstance(chunk, ToolCallDelta) else "texts"] = [_text_of(event) for event in events]
+    return {"type": _ROW_TYPES[type(chunk)], "seq0": events[0].seq, "time0": events[0].time, "data": data}
+
+
+def _text_of(event: Event) -> str:
+    payload = event.payload
+    assert isinstance(payload, AssistantChunk)  # noqa: S101 - _mark proved it; tells the type checker
+    chunk = payload.chunk
+    if isinstance(chunk, ToolCallDelta):
+        return chunk.arguments_delta
+    assert isinstance(chunk, TextDelta | ReasoningDelta)  # noqa: S101 - likewise
+    return chunk.text
+
+
+def is_row(value: JsonDict) -> bool:
+    """Whether an object on a line is a packed row and not an event."""
+    kind = value.get("type")
+    return type(kind) is str and kind in ROW_TYPES
+
+
+def unpack(value: JsonDict) -> ChunkRow:
+    """The events of a packed row.
+
+    Raises: InvalidEventError when the row is not exactly what pack would have written.
+    """
+    row = take(value, "row", _ROW)
+    kind = row["type"]
+    call: tuple[CallId, str | None] | None = None
+    if kind == "tool-call-chunks":
+        data = take(row["data"], "row.data", _ARGS, _NAME)
+        texts = take_list(data["args"], "row.data.args")
+        name = data.get("name")
+        if type(data["id"]) is not str or ("name" in data and type(name) is not str):
+            refuse("row.data", "id and name have to be strings")
+        call = (CallId(data["id"]), name)
+    elif kind in ROW_TYPES:
+        data = take(row["data"], "row.data", _TEXTS)
+        texts = take_list(data["texts"], "row.data.texts")
+    else:
+        refuse("row.type", f"{kind!r} is not a packed row")
+    gaps = take_list(data["dt"], "row.data.dt")
+    if len(texts) < MIN_RUN or len(gaps) != len(texts) - 1:
+        refuse("row.data", f"{len(texts)} members with {len(gaps)} gaps between them")
+    if not {type(text) for text in texts} <= {str}:
+        refuse("row.data", "a member is not a string")
+    if not {type(gap) for gap in gaps} <= {int}:
+        refuse("row.data.dt", "a gap is not an integer")
+    _bounded(row["seq0"], 0, "row.seq0")
+    _bounded(data["turn"], 1, "row.data.turn")
+    _bounded(data["step"], 1, "row.data.step")
+    _bounded(data["index"], 0, "row.data.index")
+    _bounded(row["time0"], -MAX_SAFE_INTEGER, "row.time0")
+    times = tuple(accumulate(gaps, initial=row["time0"]))
+    _bounded(min(times), -MAX_SAFE_INTEGER, "row.data.dt")
+    _bounded(max(times), -MAX_SAFE_INTEGER, "row.data.dt")
+    _bounded(row["seq0"] + len(texts), 0, "row.seq0")
+    return ChunkRow(kind, row["seq0"], times, (data["turn"], data["step"], data["index"]), tuple(texts), call)
+
+
+def _bounded(value: object, least: int, where: str) -> None:
+    if type(value) is not int or not least <= value <= MAX_SAFE_INTEGER:
+        raise InvalidEventError(f"{value!r} is not an integer from {least} up", where=where)
