@@ -100,12 +100,12 @@ class ChatStream:
         try:
             payload = parse_json(data)
         except PeerError as error:
-            raise PeerError(f"an event is not JSON: {error.what}: {data[:200]!r}") from None
+            raise PeerError(f"an event is not JSON: {error.what}: {data!r}") from None
         error_object = find_error(payload)
         if error_object is not None:
             return self._fail("error", stream_failure(error_object))
         if not isinstance(payload, Mapping):
-            raise PeerError(f"an event is not a JSON object: {data[:200]!r}")
+            raise PeerError(f"an event is not a JSON object: {data!r}")
         self._usage = _parse_usage(payload.get("usage")) or self._usage
         choices = payload.get("choices")
         if choices is None:
@@ -194,7 +194,7 @@ class ChatStream:
         kind = _FINISH_KINDS.get(word)
         if kind is None:
             code = re.sub(r"[^A-Z0-9]+", "_", word.upper())[:64].strip("_") or "UNKNOWN"
-            return self._fail("error", Failure(f"the answer ended with finish reason {word[:200]!r}", code))
+            return self._fail("error", Failure(f"the answer ended with finish reason {word!r}", code))
         if kind != "max-tokens" and not self._blocks.opened:
             return self._fail("error", Failure("the answer ended without any content", "EMPTY_RESPONSE"))
         self.finished = True

@@ -1,0 +1,92 @@
+"""Which wire formats a model can be reached with.
+
+Room: pure; the one table from dialect name to codec.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from harness.errors import UsageError
+from harness.model.call import ModelRequest
+from harness.model.chunks import Chunk, Failure
+from harness.model.messages import JsonObject
+from harness.wire import openai_chat
+
+
+class AnswerStream(Protocol):
+    """A dialect's reading side, for one answer; see openai_chat.ChatStream for what each member promises."""
+
+    payloads: int
+    finished: bool
+
+    def feed(self, data: bytes) -> tuple[Chunk, ...]:
+        """Take the next bytes of the body."""
+        ...
+
+    def end(self) -> tuple[Chunk, ...]:
+        """The body ended properly."""
+        ...
+
+    def broken(self, failure: Failure) -> tuple[Chunk, ...]:
+        """Nothing more will come, for this reason."""
+        ...
+
+    def aborted(self, failure: Failure) -> tuple[Chunk, ...]:
+        """The caller does not want the rest."""
+        ...
+
+
+class ErrorReader(Protocol):
+    """Reads an answer that is no event stream."""
+
+    def __call__(self, status: int, headers: Mapping[str, str], body: bytes, *, now: datetime | None = None) -> Failure:
+        """The failure it stands for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One wire format: where to post, how to say who asks, what to send, how to read the answer."""
+
+    path: str
+    authorization: Callable[[str], Mapping[str, str]]
+    headers: Mapping[str, str]
+    encode_request: Callable[[ModelRequest], JsonObject]
+    encode_body: Callable[[JsonObject], bytes]
+    open_stream: Callable[[], AnswerStream]
+    classify_error: ErrorReader
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "openai_chat": Dialect(
+        path=openai_chat.PATH,
+        authorization=openai_chat.authorization,
+        headers={},
+        encode_request=openai_chat.encode_request,
+        encode_body=openai_chat.encode_body,
+        open_stream=openai_chat.ChatStream,
+        classify_error=openai_chat.classify_error,
+    ),
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name.
+
+    Raises: UsageError [NO_ADAPTER] with the nearest name.
+    """
+    dialect = DIALECTS.get(name)
+    if dialect is not None:
+        return dialect
+    near = difflib.get_close_matches(name, DIALECTS, 1)
+    raise UsageError(
+        f"dialect {name!r} is unknown" + (f"; did you mean {near[0]!r}?" if near else ""),
+        where="model route",
+        expected=f"one of {', '.join(sorted(DIALECTS))}",
+        code="NO_ADAPTER",
+    )
