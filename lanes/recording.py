@@ -113,10 +113,10 @@ def compose_cassette(exchanges: Sequence[_Exchange], redactor: Redactor, facts: 
     """
     if not 1 <= len(exchanges) <= MAX_INTERACTIONS:
         raise _refused(f"{len(exchanges)} exchanges were seen", f"1 to {MAX_INTERACTIONS}", "record another story")
-    for exchange in exchanges:  # every secret is learnt before the first text is cleaned
+    for number, exchange in enumerate(exchanges, start=1):  # every secret is learnt before the first text is cleaned
         _clean_request(exchange, redactor, facts.places)
         redactor.headers(exchange.headers, RESPONSE_HEADERS)
-        _clean_body(exchange, redactor, facts.places, 0)
+        _clean_body(exchange, redactor, facts.places, number)
     held = _Held()
     cassette = Cassette("cassette", record_mode=RecordMode.ALL, serializer=yamlserializer, persister=held)
     for number, exchange in enumerate(exchanges, start=1):

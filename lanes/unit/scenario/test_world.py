@@ -44,7 +44,9 @@ def test_a_check_says_what_is_not_as_it_should_be(workspace: Path, check: object
     assert check_world((check,), workspace) == problems
 
 
-def test_a_process_inside_the_workspace_is_found_and_one_outside_is_not(workspace: Path, tmp_path_factory: object) -> None:
+def test_a_process_inside_the_workspace_is_found_and_one_outside_is_not(
+    workspace: Path, tmp_path_factory: object
+) -> None:
     command = [sys.executable, "-c", "input()  # marker-of-this-check"]
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     with (

@@ -1,0 +1,314 @@
+"""Playing recordings: by digest, in order, each once, and nothing that was not asked for."""
+
+import json
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+import yaml
+
+from lanes.cassette import CassettePlayer, canonical_json, load_cassette, seal_of
+from lanes.errors import CassetteError
+from lanes.normalize import places_of
+from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
+from lanes.redaction import Redactor
+
+CASES = Path(__file__).parents[2] / "cases" / "recordings"
+CASE = json.loads((CASES / "B35-sequences.json").read_text(encoding="utf-8"))
+URL = "https://models.invalid/v1/chat/completions"
+
+
+class Pieces(httpx.AsyncByteStream):
+    """An answer in pieces that may break off."""
+
+    def __init__(self, pieces: list[bytes], breaks: bool = False) -> None:
+        self._pieces = pieces
+        self._breaks = breaks
+
+    async def __aiter__(self):
+        for piece in self._pieces:
+            yield piece
+        if self._breaks:
+            raise httpx.RemoteProtocolError("cut")
+
+
+class Speaking(httpx.AsyncBaseTransport):
+    """A stand-in provider that gives its answers in order."""
+
+    def __init__(self, *answers: list[bytes], status: int = 200, breaks: bool = False) -> None:
+        self._answers = list(answers)
+        self._status = status
+        self._breaks = breaks
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(self._status, stream=Pieces(self._answers.pop(0), self._breaks))
+
+
+async def _record(path: Path, bodies: list[object], provider: Speaking, **facts: object) -> str:
+    transport = RecordingTransport(provider, now_ms=iter(range(1000)).__next__)
+    async with httpx.AsyncClient(transport=transport) as client:
+        for body in bodies:
+            await client.post(URL, json=body)
+    text = compose_cassette(
+        transport.exchanges, Redactor(), Circumstances("2031-03-04T05:06:07Z", commit="c0ffee", **facts)
+    )
+    store_cassette(path, text)
+    return text
+
+
+def _said(text: str) -> list[bytes]:
+    event = json.dumps({"id": "r-1", "model": "m-1", "choices": [{"index": 0, "delta": {"content": text}}]})
+    return [f"data: {event}\n".encode(), b"\nda", b"ta: [DONE]\n\n"]
+
+
+@pytest.fixture
+async def two_equal(tmp_path: Path) -> Path:
+    """Case B35's recorded form: two equal requests, answered first and second."""
+    path = tmp_path / "openai_chat" / "two-step.yaml"
+    await _record(path, [{"ask": "A"}, {"ask": "A"}], Speaking(_said("first"), _said("second")))
+    return path
+
+
+async def _ask(client: httpx.AsyncClient, body: object = None) -> str:
+    answer = await client.post(URL, json={"ask": "A"} if body is None else body)
+    if answer.status_code != 200:
+        return "unmatched error"
+    return "first" if "first" in answer.text else "second"
+
+
+@pytest.mark.parametrize("run", [pytest.param(run, id=run["name"].replace(" ", "-")) for run in CASE["runs"]])
+async def test_case_B35_each_conversation_gets_the_recorded_answers_in_order(
+    two_equal: Path, run: dict[str, list[str]]
+) -> None:
+    players = {name: CassettePlayer(two_equal) for name in "AB"}
+    replies: list[str] = []
+    for word in run["order"]:
+        if word == "reset":
+            players["A"].reset()
+            replies.append("reset")
+        elif word == "A and B together":
+            said = {name: await _ask(httpx.AsyncClient(transport=players[name])) for name in "AB"}
+            assert len(set(said.values())) == 1
+            replies.append(f"{said['A']} for each")
+        else:
+            replies.append(await _ask(httpx.AsyncClient(transport=players[word])))
+
+    assert replies == run["replies"]
+
+
+async def test_case_B35_two_conversations_at_once_agree_in_fifty_rounds(two_equal: Path) -> None:
+    outcomes = set()
+    for _ in range(50):
+        said: dict[str, list[str]] = {"A": [], "B": []}
+
+        async def talk(name: str, heard: dict[str, list[str]]) -> None:
+            async with httpx.AsyncClient(transport=CassettePlayer(two_equal)) as client:
+                heard[name] += [await _ask(client), await _ask(client)]
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(talk, "A", said)
+            group.start_soon(talk, "B", said)
+        outcomes.add(json.dumps(said, sort_keys=True))
+
+    assert outcomes == {'{"A": ["first", "second"], "B": ["first", "second"]}'}
+
+
+async def test_a_third_request_is_refused_and_named(two_equal: Path) -> None:
+    player = CassettePlayer(two_equal)
+    async with httpx.AsyncClient(transport=player) as client:
+        said = [await _ask(client) for _ in range(3)]
+
+    assert said == ["first", "second", "unmatched error"]
+    assert player.verify() == (
+        "cassettes/openai_chat/two-step.yaml: request 3 arrived, 2 interactions are recorded [CASSETTE_EXHAUSTED]\n"
+        "  fix: undo the change, or record again: tox -e record -- two-step   (needs a key)",
+    )
+
+
+async def test_what_nobody_asked_for_is_named(two_equal: Path) -> None:
+    player = CassettePlayer(two_equal)
+    async with httpx.AsyncClient(transport=player) as client:
+        await _ask(client)
+
+    assert player.verify() == (
+        "cassettes/openai_chat/two-step.yaml, interaction 2: recorded and not asked for [CASSETTE_LEFT]",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "difference"),
+    [
+        pytest.param({"n": 1.0}, "body.n  expected 1  is 1.0", id="float-for-integer"),
+        pytest.param({"n": True}, "body.n  expected 1  is true", id="boolean-for-integer"),
+        pytest.param({"n": 1, "m": None}, "body.m  not expected  is null", id="extra-null"),
+        pytest.param({"n": 2}, "body.n  expected 1  is 2", id="other-value"),
+    ],
+)
+async def test_a_request_that_differs_in_a_type_or_value_is_a_miss_with_the_field(
+    tmp_path: Path, sent: object, difference: str
+) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    await _record(path, [{"n": 1}], Speaking(_said("first")))
+
+    player = CassettePlayer(path)
+    async with httpx.AsyncClient(transport=player) as client:
+        answer = await client.post(URL, json=sent)
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "cassette_miss"
+    assert difference in player.verify()[0]
+
+
+async def test_a_body_with_a_key_given_twice_is_another_request(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    await _record(path, [{"n": 1}], Speaking(_said("first")))
+
+    player = CassettePlayer(path)
+    async with httpx.AsyncClient(transport=player) as client:
+        answer = await client.post(URL, content=b'{"n":2,"n":1}', headers={"content-type": "application/json"})
+
+    assert answer.status_code == 400
+
+
+async def test_another_order_is_a_miss_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    await _record(path, [{"n": 1}, {"n": 2}], Speaking(_said("first"), _said("second")))
+
+    player = CassettePlayer(path)
+    async with httpx.AsyncClient(transport=player) as client:
+        await client.post(URL, json={"n": 2})
+
+    assert "it equals interaction 2: the order changed" in player.verify()[0]
+
+
+async def test_the_answer_comes_in_the_recorded_pieces(two_equal: Path) -> None:
+    async with (
+        httpx.AsyncClient(transport=CassettePlayer(two_equal)) as client,
+        client.stream("POST", URL, json={"ask": "A"}) as answer,
+    ):
+        pieces = [piece async for piece in answer.aiter_raw()]
+
+    assert pieces == _said("first")
+
+
+async def test_a_folder_of_this_run_is_stored_as_a_token_and_put_back(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    text = await _record(
+        path,
+        [{"ask": "A", "cwd": "/srv/w-1/x"}],
+        Speaking(_said("first in /srv/w-1/x")),
+        places=places_of({"<workspace>": ["/srv/w-1"]}),
+    )
+
+    player = CassettePlayer(path, places=places_of({"<workspace>": ["/srv/other-place"]}))
+    async with httpx.AsyncClient(transport=player) as client:
+        answer = await client.post(URL, json={"ask": "A", "cwd": "/srv/other-place/x"})
+
+    assert "/srv/w-1" not in text
+    assert "first in /srv/other-place/x" in answer.text
+    assert player.verify() == ()
+
+
+@pytest.mark.parametrize(
+    ("provider", "message"),
+    [
+        pytest.param(Speaking(_said("x"), status=429), "answer 1 has the status 429", id="too-many-requests"),
+        pytest.param(Speaking(_said("x"), status=503), "answer 1 has the status 503", id="server-error"),
+    ],
+)
+async def test_a_transient_error_is_not_stored_and_the_old_file_stays(
+    tmp_path: Path, provider: Speaking, message: str
+) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    path.parent.mkdir()
+    path.write_text("old", encoding="utf-8")
+
+    with pytest.raises(CassetteError, match=message):
+        await _record(path, [{"n": 1}], provider)
+
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [found.name for found in path.parent.iterdir()] == ["one.yaml"]
+
+
+async def test_a_cut_answer_is_not_stored(tmp_path: Path) -> None:
+    transport = RecordingTransport(Speaking(_said("x"), breaks=True), now_ms=lambda: 0)
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await client.post(URL, json={})
+
+    with pytest.raises(CassetteError, match="answer 1 was cut off"):
+        compose_cassette(transport.exchanges, Redactor(), Circumstances("2031-03-04T05:06:07Z", commit=None))
+
+
+def _edit(path: Path, change: object) -> None:
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+
+
+def _drop_first(document: dict[str, list[object]]) -> None:
+    document["interactions"].clear()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(_drop_first, "0 interactions", id="no-interaction"),
+        pytest.param(lambda d: d.update(extra=1), "unknown field 'extra'", id="unknown-field"),
+        pytest.param(lambda d: d.update(version=2), "version is 2", id="other-version"),
+        pytest.param(
+            lambda d: d["interactions"][1]["response"].pop("origin"),
+            "interaction 2, response: field 'origin' is missing",
+            id="no-origin",
+        ),
+        pytest.param(
+            lambda d: d["interactions"][0]["response"]["pieces"].pop(), "do not add up to the body", id="pieces"
+        ),
+        pytest.param(
+            lambda d: d["interactions"][0]["response"]["body"].update(string=b"\x80"), "is not text", id="binary"
+        ),
+    ],
+)
+async def test_a_damaged_cassette_is_named_by_place_and_never_taken_for_an_absent_one(
+    two_equal: Path, change: object, message: str
+) -> None:
+    _edit(two_equal, change)
+
+    with pytest.raises(CassetteError) as caught:
+        load_cassette(two_equal)
+
+    assert message in str(caught.value)
+    assert caught.value.error_code == "CASSETTE_DAMAGED"
+
+
+def test_an_absent_cassette_says_how_to_record_it(tmp_path: Path) -> None:
+    with pytest.raises(CassetteError, match="tox -e record -- nothing") as caught:
+        load_cassette(tmp_path / "openai_chat" / "nothing.yaml")
+
+    assert caught.value.error_code == "CASSETTE_MISSING"
+
+
+async def test_an_answer_from_nobody_live_is_scripted_and_a_sealed_live_one_is_recorded(two_equal: Path) -> None:
+    plain = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
+    digests = [interaction.digest for interaction in load_cassette(two_equal).interactions]
+
+    def prove(document: dict[str, object]) -> None:
+        response = document["interactions"][0]["response"]
+        response["origin"] |= {"class": "live", "live_proof_digest": "sha256:0"}
+        response["origin"]["seal"] = seal_of(digests[0], response["body"]["string"], response["origin"])
+
+    def alter(document: dict[str, object]) -> None:
+        response = document["interactions"][0]["response"]
+        response["body"]["string"] = response["body"]["string"].replace("first", "fIrst")
+
+    _edit(two_equal, prove)
+    proven = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
+    _edit(two_equal, alter)
+    altered = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
+
+    assert (plain, proven, altered) == (["scripted"] * 2, ["recorded", "scripted"], ["scripted"] * 2)
+
+
+def test_canonical_json_keeps_types_apart() -> None:
+    assert len({canonical_json(value) for value in (1, 1.0, True, "1", None)}) == 5
