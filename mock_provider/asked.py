@@ -1,0 +1,123 @@
+"""What a client asked, without the spelling of any provider, and how a provider refuses it.
+
+Room: pure; the dialects make these values, matching and playback read them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from mock_provider.json_values import Json, JsonObject, canonical_json
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A tool call in the history; arguments is the text as sent."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedResult:
+    """A tool result in the history; name is the tool's, found through the call."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMessage:
+    """One message of the history. Shape: texts are its text parts in order; images counts its pictures."""
+
+    role: Role
+    texts: tuple[str, ...] = ()
+    calls: tuple[AskedCall, ...] = ()
+    results: tuple[AskedResult, ...] = ()
+    images: int = 0
+
+    @property
+    def text(self) -> str:
+        """All text parts as one."""
+        return "\n".join(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One checked model request.
+
+    Shape: messages holds system prompts too, wherever the dialect keeps them. headers have lower-case names.
+    """
+
+    dialect: str
+    model: str
+    messages: tuple[AskedMessage, ...]
+    tools: tuple[str, ...]
+    is_stream: bool
+    body: JsonObject
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wants_usage: bool = True
+    choices: int = 1
+    extra_fields: tuple[str, ...] = ()
+
+    @property
+    def last_user(self) -> AskedMessage | None:
+        """The last message of the user, if any."""
+        return next((message for message in reversed(self.messages) if message.role == "user"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """How the provider turns a request down.
+
+    Shape: rule is our stable name of the broken rule; kind, code and param are the provider's own words.
+    """
+
+    status: int
+    rule: str
+    message: str
+    kind: str = "invalid_request_error"
+    code: str | None = None
+    param: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def same_arguments(text: str) -> str:
+    """Spell tool arguments so that formatting does not count; text that is not JSON stays as it is."""
+    try:
+        value: Json = json.loads(text or "{}")
+        return canonical_json(value)
+    except ValueError:
+        return text
+
+
+def message_digest(message: AskedMessage) -> str:
+    """Tell messages apart by what they say, whatever the client's spelling of it."""
+    parts: Json = [
+        message.role,
+        message.text.strip(),
+        [[call.id, call.name, same_arguments(call.arguments)] for call in message.calls],
+        [[result.call_id, result.text] for result in message.results],
+        message.images,
+    ]
+    return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()
+
+
+def history_digests(messages: tuple[AskedMessage, ...]) -> tuple[str, ...]:
+    """Digest every prefix of a history, system prompts left out: entry n stands for the first n + 1 messages."""
+    running = hashlib.sha256()
+    digests: list[str] = []
+    for message in messages:
+        if message.role != "system":
+            running.update(message_digest(message).encode("ascii"))
+            digests.append(running.copy().hexdigest())
+    return tuple(digests)

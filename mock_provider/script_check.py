@@ -1,0 +1,179 @@
+"""From the tree of a script to the script: every rule of the whole checked, all problems at once.
+
+Room: pure; script and the builders come in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from mock_provider.errors import ScriptError
+from mock_provider.expect import Expect
+from mock_provider.expect_read import read_expect
+from mock_provider.json_values import canonical_json
+from mock_provider.script_fields import Fields, Findings
+from mock_provider.script_source import Entries, Entry, Items, Node, plain
+from mock_provider.step_read import accepts_everything, read_step, read_stream
+from mock_provider.steps import AnyOrder, Conversation, Script, Step, StreamPlan
+
+SCRIPT_KEYS = (
+    "version",
+    "name",
+    "model",
+    "models",
+    "flavour",
+    "api_key",
+    "created",
+    "strict_fields",
+    "stream",
+    "conversations",
+    "steps",
+)
+CONVERSATION_KEYS = ("when", "steps", "parallel", "background")
+FLAVOURS = ("openai", "deepseek")
+VERSION = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it must fit a path, a header and the end of a key
+
+
+def check_script(root: Node, name: str) -> Script:
+    """Turn a tree into a script. Raises: ScriptError with every problem of the file."""
+    findings = Findings(name)
+    fields = Fields(root, "", findings, SCRIPT_KEYS)
+    if isinstance(root, Entries):
+        _check_top(fields)
+    default = read_stream(fields, StreamPlan())
+    conversations = _conversations(fields, default)
+    script = Script(
+        name=fields.text("name") or name,
+        digest=hashlib.sha256(canonical_json(plain(root)).encode("ascii")).hexdigest(),
+        conversations=conversations,
+        model=fields.text("model"),
+        models=fields.texts("models") or (),
+        flavour=fields.choice("flavour", FLAVOURS) or "openai",
+        api_key=fields.text("api_key"),
+        created=_created(fields),
+        refuses_extra_fields=fields.boolean("strict_fields") or False,
+    )
+    if script.models and script.model is not None and script.model not in script.models:
+        fields.add("model", f"'{script.model}' is not in models", "SCRIPT_VALUE", expected="one of models")
+    if findings.problems:
+        raise ScriptError(findings.problems)
+    return script
+
+
+def _created(fields: Fields) -> int:
+    created = fields.integer("created", 0, 1 << 40)
+    return 1_700_000_000 if created is None else created
+
+
+def _check_top(fields: Fields) -> None:
+    if fields.require("version", str(VERSION)):
+        version = fields.integer("version", 0, 1 << 31)
+        if version is not None and version != VERSION:
+            what = f"version {version} is unknown"
+            fields.add("version", what, "SCRIPT_VALUE", expected=str(VERSION), fix="use a provider that knows it")
+    if fields.has("steps") and fields.has("conversations"):
+        fields.add("steps", "both steps and conversations", "SCRIPT_VALUE", expected="one of them")
+    elif not fields.has("steps"):
+        fields.require("conversations", "a mapping from name to {when, steps} (or steps: for a single one)")
+
+
+def _conversations(fields: Fields, default: StreamPlan) -> tuple[Conversation, ...]:
+    found: list[Conversation] = []
+    steps_node = fields.node("steps")
+    if steps_node is not None:
+        items = _items(steps_node, "steps", fields.findings, default)
+        found.append(Conversation("", items, mark=steps_node.mark))
+    entries = fields.entries("conversations")
+    if entries is not None and not entries:
+        fields.add("conversations", "no conversation", "SCRIPT_MISSING", expected="at least one")
+    for entry in entries or ():
+        found.append(_conversation(entry, f"conversations.{entry.key}", fields.findings, default))
+    _check_ways_in(found, fields.findings)
+    return tuple(found)
+
+
+def _conversation(entry: Entry, field: str, findings: Findings, default: StreamPlan) -> Conversation:
+    if not _NAME.fullmatch(entry.key):
+        what = f"'{entry.key}' is no conversation name"
+        findings.add(entry.mark, field, what, "SCRIPT_VALUE", expected="letters, digits, . _ -; at most 64")
+    node = entry.value
+    if isinstance(node, Items):
+        return Conversation(entry.key, _items(node, field, findings, default), mark=entry.mark)
+    fields = Fields(node, field, findings, CONVERSATION_KEYS)
+    when_node = fields.node("when")
+    when: Expect | None = read_expect(when_node, f"{field}.when", findings) if when_node else None
+    if when_node is not None and isinstance(when_node, Entries) and not when_node.entries:
+        fields.add("when", "no condition", "SCRIPT_VALUE", expected="at least one, or no 'when'")
+    steps_node = fields.node("steps")
+    if steps_node is None and isinstance(node, Entries):
+        fields.require("steps", "a list")
+    is_background = fields.boolean("background") or False
+    if is_background and when is None:
+        fields.add("background", "a background conversation without 'when'", "SCRIPT_VALUE", expected="when: …")
+    return Conversation(
+        name=entry.key,
+        items=_items(steps_node, f"{field}.steps", findings, default) if steps_node else (),
+        when=when,
+        parallel=fields.integer("parallel", 1, 100_000) or 1,
+        is_background=is_background,
+        mark=entry.mark,
+    )
+
+
+def _items(node: Node, field: str, findings: Findings, default: StreamPlan) -> tuple[Step | AnyOrder, ...]:
+    if not isinstance(node, Items):
+        findings.wrong_type(node, field, "a list of steps")
+        return ()
+    if not node.items:
+        findings.add(node.mark, field, "no steps", "SCRIPT_MISSING", expected="at least one step")
+    items: list[Step | AnyOrder] = []
+    number = 0
+    swallower: int | None = None
+    for at, item in enumerate(node.items):
+        here = f"{field}[{at}]"
+        if swallower is not None:
+            what = f"never reached: step {swallower} is repeated forever and accepts every request"
+            findings.add(item.mark, here, what, "SCRIPT_UNREACHABLE", fix="give that step an expect, or move it last")
+            swallower = None
+        if isinstance(item, Entries) and any(entry.key == "any_order" for entry in item.entries):
+            group = _group(item, here, findings, number, default)
+            items.append(group)
+            number += len(group.steps)
+            continue
+        number += 1
+        step = read_step(item, here, findings, number, default)
+        items.append(step)
+        if step.repeat is None and accepts_everything(step.expect):
+            swallower = number
+    return tuple(items)
+
+
+def _group(node: Entries, field: str, findings: Findings, number: int, default: StreamPlan) -> AnyOrder:
+    fields = Fields(node, field, findings, ("any_order",))
+    inner = fields.items("any_order") or ()
+    steps: list[Step] = []
+    for at, item in enumerate(inner):
+        here = f"{field}.any_order[{at}]"
+        step = read_step(item, here, findings, number + at + 1, default)
+        if step.repeat is None:
+            what = "'repeat: forever' inside any_order"
+            findings.add(item.mark, here, what, "SCRIPT_VALUE", expected="a number")
+        steps.append(step)
+    if fields.has("any_order") and not inner:
+        fields.add("any_order", "no steps", "SCRIPT_MISSING", expected="at least two steps")
+    return AnyOrder(tuple(steps), node.mark)
+
+
+def _check_ways_in(conversations: list[Conversation], findings: Findings) -> None:
+    """Note conversations that every request would find together."""
+    seen: dict[str, Conversation] = {}
+    for conversation in conversations:
+        if conversation.when is None:
+            continue
+        spelled = repr(conversation.when)
+        first = seen.setdefault(spelled, conversation)
+        if first is not conversation:
+            what = f"the same 'when' as conversation '{first.name}', so a request would fit both"
+            findings.add(conversation.mark, f"conversations.{conversation.name}", what, "SCRIPT_DUPLICATE")

@@ -1,0 +1,180 @@
+"""The text of a script as a tree in which every value still knows its line and column.
+
+Room: pure; only the script rooms come in. Both readers (YAML here, JSON in script_json) end in the same tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import yaml
+
+from mock_provider.errors import Problem, ScriptError
+from mock_provider.json_values import Json
+
+MAX_SCRIPT_BYTES = 16 << 20  # a script is written by people or from one recording; more is a mistaken file
+MAX_NODES = 1_000_000  # aliases can make a small text a huge tree; 16 MiB of plain text stays below this
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a value stands. Units: line and column from 1; 0 when there is no text."""
+
+    line: int
+    column: int
+
+
+NO_MARK = Mark(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A text, number, truth value or null."""
+
+    value: bool | int | float | str | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...]
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key of a mapping with its value."""
+
+    key: str
+    mark: Mark
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping, duplicates and order kept."""
+
+    entries: tuple[Entry, ...]
+    mark: Mark
+
+
+Node: TypeAlias = "Scalar | Items | Entries"
+
+
+def plain(node: Node) -> Json:
+    """Drop the places: the value as JSON; of duplicate keys the last one stays."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Items):
+        return [plain(item) for item in node.items]
+    return {entry.key: plain(entry.value) for entry in node.entries}
+
+
+def from_plain(value: object, name: str, field: str = "") -> Node:
+    """Make the same tree from a value built in Python.
+
+    Raises: ScriptError for a value that JSON does not have.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return Scalar(value, NO_MARK)
+    if isinstance(value, Mapping):
+        entries = tuple(
+            Entry(str(key), NO_MARK, from_plain(item, name, f"{field}.{key}" if field else str(key)))
+            for key, item in value.items()
+        )
+        return Entries(entries, NO_MARK)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return Items(tuple(from_plain(item, name, f"{field}[{at}]") for at, item in enumerate(value)), NO_MARK)
+    what = f"a {type(value).__name__} is not a JSON value"
+    raise ScriptError([Problem(name, 0, 0, field, what, "SCRIPT_TYPE", "text, number, truth value, list or mapping")])
+
+
+def parse_yaml(text: str, name: str) -> Node:
+    """Read YAML with its places.
+
+    Limits: one document; MAX_NODES values after aliases are followed.
+    Raises: ScriptError naming line and column.
+    """
+    loader_class = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=loader_class)
+        if root is None:
+            return Scalar(None, Mark(1, 1))
+        return _YamlTree(name).convert(root, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = str(error.problem or error.context or "the text is not YAML")
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise ScriptError([_syntax(name, line, column, what)]) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position] if isinstance(error.position, int) else ""
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        raise ScriptError(
+            [_syntax(name, line, column, f"character {error.character!r} may not stand in YAML")]
+        ) from None
+    except RecursionError:
+        raise ScriptError([_syntax(name, 1, 1, "lists and mappings are nested too deeply")]) from None
+
+
+def _syntax(name: str, line: int, column: int, what: str) -> Problem:
+    return Problem(name, line, column, "", what, "SCRIPT_SYNTAX", fix="mend the YAML at this place")
+
+
+class _YamlTree:
+    """Turns composed YAML nodes into ours, following aliases and merge keys."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._scalars = yaml.constructor.SafeConstructor()
+
+    def convert(self, node: yaml.Node, above: tuple[int, ...]) -> Node:
+        mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise ScriptError([_syntax(self._name, mark.line, mark.column, f"more than {MAX_NODES} values")])
+        if id(node) in above:
+            raise ScriptError([_syntax(self._name, mark.line, mark.column, "an alias contains itself")])
+        below = (*above, id(node))
+        if isinstance(node, yaml.SequenceNode):
+            return Items(tuple(self.convert(item, below) for item in node.value), mark)
+        if isinstance(node, yaml.MappingNode):
+            return Entries(tuple(self._entries(node, below)), mark)
+        return Scalar(self._scalar(node), mark)
+
+    def _scalar(self, node: yaml.Node) -> bool | int | float | str | None:
+        kind = node.tag.removeprefix("tag:yaml.org,2002:")
+        if kind not in {"null", "bool", "int", "float"}:
+            return str(node.value)  # dates and the like are texts to us: a script has no use for them
+        try:
+            value: object = self._scalars.construct_object(node)
+        except ValueError:
+            return str(node.value)
+        return value if value is None or isinstance(value, bool | int | float) else str(node.value)
+
+    def _entries(self, node: yaml.MappingNode, below: tuple[int, ...]) -> list[Entry]:
+        own: list[Entry] = []
+        merged: list[Entry] = []
+        for key, value in node.value:
+            mark = Mark(key.start_mark.line + 1, key.start_mark.column + 1)
+            if key.tag == "tag:yaml.org,2002:merge":
+                sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for source in sources:
+                    tree = self.convert(source, below)
+                    if not isinstance(tree, Entries):
+                        raise ScriptError([_syntax(self._name, mark.line, mark.column, "'<<' takes a mapping")])
+                    merged.extend(tree.entries)
+            elif isinstance(key, yaml.ScalarNode):
+                own.append(Entry(str(key.value), mark, self.convert(value, below)))
+            else:
+                raise ScriptError([_syntax(self._name, mark.line, mark.column, "a key must be a text")])
+        names = {entry.key for entry in own}
+        for entry in merged:
+            if entry.key not in names:
+                names.add(entry.key)
+                own.append(entry)
+        return own
