@@ -27,7 +27,9 @@ class Row:
         return self.work_s / self.floor_s if self.floor_s else float("inf")
 
 
-def compare(subject: str, floor: str, work: Callable[[], None], base: Callable[[], None], *, rounds: int, note: str = "") -> Row:
+def compare(
+    subject: str, floor: str, work: Callable[[], None], base: Callable[[], None], *, rounds: int, note: str = ""
+) -> Row:
     """Run both alternately and compare the medians of their CPU times, so that other load hits both alike."""
     work_times: list[float] = []
     base_times: list[float] = []
@@ -44,4 +46,7 @@ def table(rows: list[Row]) -> str:
     head = ("subject", "floor", "subject s", "floor s", "ratio", "")
     body = [(r.subject, r.floor, f"{r.work_s:.4f}", f"{r.floor_s:.4f}", f"{r.ratio:.2f}", r.note) for r in rows]
     widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in [head, *body])
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [head, *body]
+    )

@@ -33,7 +33,6 @@ def pins_of(group: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.claim("repository.locks")
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_direct_dependency_is_pinned_within_its_bound(group: str) -> None:
     pins = pins_of(group)
@@ -46,7 +45,6 @@ def test_every_direct_dependency_is_pinned_within_its_bound(group: str) -> None:
     assert outside == {}
 
 
-@pytest.mark.claim("repository.locks")
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_pin_carries_a_hash_and_no_line_holds_an_address(group: str) -> None:
     text = (ROOT / "requirements" / f"{group}.txt").read_text("utf-8")
@@ -55,7 +53,6 @@ def test_every_pin_carries_a_hash_and_no_line_holds_an_address(group: str) -> No
     assert (without_hash, re.findall(r"https?://|--index-url|--find-links|file:", text)) == ([], [])
 
 
-@pytest.mark.claim("repository.locks")
 def test_every_dependency_states_a_lower_bound() -> None:
     groups = [requirement for group in PYPROJECT["dependency-groups"] for requirement in requirements_of(group)]
     extras = [Requirement(line) for lines in PYPROJECT["project"]["optional-dependencies"].values() for line in lines]

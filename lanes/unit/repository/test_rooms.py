@@ -13,9 +13,10 @@ PACKAGES = ("harness", "mock_provider", "lanes", "reports")
 SUITES = {"unit", "snapshot", "replay", "offline", "real", "cases"}
 BANNED_NAMES = {"utils", "helpers", "common", "base", "core", "misc", "manager"}
 # A room longer than 400 lines is listed here with its reason.
-LONG_ROOMS: dict[str, str] = {}
-
-pytestmark = pytest.mark.claim("repository.rooms")
+LONG_ROOMS: dict[str, str] = {
+    "harness/log/json_form.py": "one pair of functions for each event type; a table read from top to bottom",
+    "harness/log/validate.py": "one check for each event type, used by append and by load alike",
+}
 
 
 def rooms(*packages: str) -> Iterator[Path]:
@@ -73,7 +74,9 @@ def test_only_the_stdio_room_of_the_harness_touches_the_standard_streams() -> No
     assert users == ["harness/transport/stdio.py"]
 
 
-@pytest.mark.parametrize("path", [p for p in rooms("harness") if "surfaces" in p.parts and p.name != "__init__.py"], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [p for p in rooms("harness") if "surfaces" in p.parts and p.name != "__init__.py"], ids=name_of
+)
 def test_each_surface_says_that_it_composes_no_presets_and_leaves_the_model_to_the_host(path: Path) -> None:
     docstring = " ".join((ast.get_docstring(tree_of(path)) or "").split()).lower()
     assert ("composes no presets" in docstring, "model choice belongs to the host" in docstring) == (True, True)
@@ -93,7 +96,7 @@ def test_a_room_past_400_lines_is_listed_with_a_reason() -> None:
 
 
 def test_nothing_in_the_tree_names_a_place_of_one_machine() -> None:
-    needles = ("/work/" + "main", "/root/", "/home/")
+    needles = (f"{ROOT}/", "/root/")
     hits = [
         name_of(path)
         for path in ROOT.rglob("*")

@@ -22,26 +22,22 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
         return tuple(sorted(wheel.namelist()))
 
 
-@pytest.mark.claim("repository.packaging")
 def test_the_wheel_holds_exactly_the_four_packages(wheel_names: tuple[str, ...]) -> None:
     tops = {PurePosixPath(name).parts[0] for name in wheel_names if ".dist-info" not in name}
     assert tops == {"harness", "mock_provider", "lanes", "reports"}
 
 
-@pytest.mark.claim("repository.packaging")
 def test_the_wheel_holds_no_suite_no_field_case_and_no_output(wheel_names: tuple[str, ...]) -> None:
     suites = ("lanes/unit/", "lanes/snapshot/", "lanes/replay/", "lanes/offline/", "lanes/real/", "lanes/cases/")
     strays = [name for name in wheel_names if name.startswith((*suites, "reports/out/")) or "test_" in name]
     assert strays == []
 
 
-@pytest.mark.claim("repository.packaging")
 @pytest.mark.parametrize("package", ["harness", "mock_provider", "lanes", "reports"])
 def test_each_package_says_that_it_is_typed(wheel_names: tuple[str, ...], package: str) -> None:
     assert f"{package}/py.typed" in wheel_names
 
 
-@pytest.mark.claim("repository.packaging")
 def test_the_data_files_that_the_lanes_read_are_in_the_wheel(wheel_names: tuple[str, ...]) -> None:
     expected = {"lanes/claims.toml", "lanes/providers.toml", "lanes/startup/sitecustomize.py"}
     assert expected - set(wheel_names) == set()
