@@ -1,0 +1,72 @@
+"""A story's session log as rows of JSON: read whole, and asked for the facts a story names.
+
+Room: program and the suites may come in. It reads what stands on disk and knows nothing of the product's own readers,
+so a fault in those cannot hide here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lanes.errors import ScenarioError
+from lanes.normalize import Json
+from lanes.scenario import LogFacts
+
+
+def read_rows(path: Path) -> list[Json]:
+    """The rows of a log file; every line must be JSON and end with a newline."""
+    text = path.read_bytes().decode("utf-8")
+    lines = text.split("\n")
+    if lines[-1]:
+        raise ScenarioError("the log's last line has no newline", where=path.name, expected="whole lines", fix="")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def check_log(facts: LogFacts, rows: Sequence[Json]) -> list[str]:
+    """How the log differs from what the story says of it, one line each."""
+    found = log_facts(rows)
+    problems: list[str] = []
+    for name in ("turn_ends", "tools", "retries"):
+        wanted: tuple[str, ...] | None = getattr(facts, name)
+        is_so: tuple[str, ...] = getattr(found, name)
+        if wanted is not None and wanted != is_so:
+            problems.append(f"log, {name}: {list(is_so)}, expected {list(wanted)}")
+    return problems
+
+
+def log_facts(rows: Sequence[Json]) -> LogFacts:
+    """Turn ends, calls and results, and retried failures, read off the rows of a log."""
+    ends: list[str] = []
+    tools: list[str] = []
+    retries: list[str] = []
+    for row in rows:
+        if not isinstance(row, dict):
+            continue
+        data = inside(row, "data")
+        if row.get("type") == "turn/end":
+            ends.append(str(inside(data, "reason").get("kind")))
+        elif row.get("type") == "tool/call":
+            tools.append(f"call {data.get('callId')}")
+        elif row.get("type") == "tool/result":
+            tools.append(_result_line(data))
+        elif row.get("type") == "llm/retry":
+            retries.append(str(inside(data, "failure").get("code")))
+    return LogFacts(turn_ends=tuple(ends), tools=tuple(tools), retries=tuple(retries))
+
+
+def _result_line(data: Mapping[str, Json]) -> str:
+    message = inside(data, "message")
+    content = message.get("content")
+    block = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
+    call_id = block.get("toolCallId")
+    if not block.get("isError"):
+        return f"result {call_id}"
+    return f"error {call_id} {inside(data, 'error').get('code')}"
+
+
+def inside(value: Mapping[str, Json], key: str) -> dict[str, Json]:
+    """The object under a key; empty when there is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
