@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from typing import cast, overload
 
 from harness.errors import InvalidEventError
 from harness.log.chunk_rows import ChunkRow
@@ -54,6 +54,7 @@ class SessionLog(Sequence[Event]):
         self._check = check
         self._report = report if report is not None else self.observer_failures.append
         self._events: list[Event | ChunkRow] = []  # a packed row stands at the place of each event it holds
+        self._packed_end = 0  # from this seq on there are only events
         self._last: dict[type[object], int] = {}
         self._last_time: int | None = None
         self._surface: list[int] = []
@@ -95,7 +96,10 @@ class SessionLog(Sequence[Event]):
 
     def __getitem__(self, seq: int | slice) -> Event | tuple[Event, ...]:
         if isinstance(seq, slice):
-            return tuple(self[at] for at in range(*seq.indices(len(self._events))))
+            start, stop, stride = seq.indices(len(self._events))
+            if start >= self._packed_end:
+                return cast("tuple[Event, ...]", tuple(self._events[start:stop:stride]))
+            return tuple(self[at] for at in range(start, stop, stride))
         entry = self._events[seq]
         if isinstance(entry, ChunkRow):
             return entry.event((seq if seq >= 0 else len(self._events) + seq) - entry.seq0)
@@ -203,8 +207,26 @@ class SessionLog(Sequence[Event]):
                 self.restore(event)
             return
         self._events.extend([row] * len(row))
-        self._last[AssistantChunk] = len(self._events) - 1
+        self._packed_end = len(self._events)
+        self._last[AssistantChunk] = self._packed_end - 1
         self._last_time = row.last_time
+
+    def adopt(self, other: SessionLog) -> None:
+        """Begin with everything that stands in another log; it was checked when it entered there.
+
+        Raises: InvalidEventError when this log is not empty.
+        """
+        if self._events:
+            raise InvalidEventError("a log that has events cannot begin with others", where="log")
+        if self._check is not None:
+            for event in other:
+                self.restore(event)
+            return
+        self._events = list(other._events)
+        self._packed_end = other._packed_end
+        self._last = dict(other._last)
+        self._last_time = other._last_time
+        self._surface = list(other._surface)
 
     def end_seed(self) -> None:
         """Mark that everything so far belongs to an ended lifetime, unless the last event already says so."""

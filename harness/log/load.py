@@ -1,0 +1,112 @@
+"""Bytes of a log file to the log they hold, and what is wrong with them.
+
+Room: pure; the store reads the bytes and acts on what is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.errors import InvalidEventError, LogDamagedError
+from harness.log.chunk_rows import is_row, pack, unpack
+from harness.log.events import Event, SessionHeader
+from harness.log.json_form import encode_line, event_from_json, header_from_json, header_to_json, parse_line
+from harness.log.model_form import JsonDict
+from harness.log.session_log import SessionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a file holds.
+
+    Shape: log is the good prefix, good_size the bytes it takes in the file, lacks_newline whether the last record of
+    it still wants its newline; damage says what was passed over, None when nothing was.
+    """
+
+    log: SessionLog
+    good_size: int
+    lacks_newline: bool
+    damage: str | None
+
+
+def encode_header(header: SessionHeader) -> bytes:
+    """The first line of a log."""
+    return encode_line(header_to_json(header))
+
+
+def encode_events(events: Sequence[Event]) -> bytes:
+    """The lines that hold these events."""
+    return b"".join(encode_line(row) for row in pack(events))
+
+
+def read_header(line: bytes) -> SessionHeader:
+    """The header on a first line.
+
+    Raises: LogUnsupportedError for another version, LogDamagedError for anything that is no header.
+    """
+    try:
+        value = parse_line(line)
+    except InvalidEventError as error:
+        raise LogDamagedError(f"the first line is not a session header: {error.what}") from error
+    return header_from_json(value)
+
+
+def scan(data: bytes, *, clock: Callable[[], int], salvage: bool = False) -> Scan:
+    """Read a whole file.
+
+    The first complete line that does not read, or does not follow, ends the log, and so does a last fragment without
+    a newline unless it is a whole record. With salvage the good prefix is taken whatever stands behind it.
+    Raises: LogDamagedError when a turn end stands behind the first bad line: that is committed history, no torn tail.
+    LogUnsupportedError for another version, or an unknown event that may not be skipped.
+    """
+    lines = data.split(b"\n")
+    tail = lines.pop()  # what stands behind the last newline: nothing, or a fragment
+    if not lines:
+        lines, tail, headless_newline = [tail], b"", True
+    else:
+        headless_newline = False
+    log = SessionLog(read_header(lines[0]), clock=clock)
+    size = len(lines[0]) + (0 if headless_newline else 1)
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            _take_line(log, line)
+        except InvalidEventError as error:
+            reason = f"line {number} does not read ({error.where}: {error.what})"
+            if not salvage:
+                _check_uncommitted([*lines[number - 1 :], tail], number, reason)
+            dropped = len(data) - size
+            return Scan(log, size, headless_newline, f"{reason}; {dropped} bytes from there on are not part of the log")
+        size += len(line) + 1
+    if not tail:
+        return Scan(log, size, headless_newline, None)
+    try:
+        _take_line(log, tail)
+    except InvalidEventError:
+        return Scan(log, size, False, f"the last record is torn; its {len(tail)} bytes are not part of the log")
+    return Scan(log, size + len(tail), True, None)
+
+
+def _take_line(log: SessionLog, line: bytes) -> None:
+    value = parse_line(line)
+    if is_row(value):
+        log.restore_row(unpack(value))
+    else:
+        log.restore(event_from_json(value))
+
+
+def _check_uncommitted(lines: Sequence[bytes], number: int, reason: str) -> None:
+    """Refuse when any of the lines from the bad one on is a turn end."""
+    for at, line in enumerate(lines):
+        if b"turn/end" not in line.replace(b"\\/", b"/"):
+            continue
+        try:
+            value: JsonDict = parse_line(line)
+        except InvalidEventError:
+            continue
+        if value.get("type") == "turn/end":
+            raise LogDamagedError(
+                f"{reason}, and line {number + at} ends a turn: history that was committed is damaged",
+                expected="damage at the very end only",
+                fix="the file was left as it is; salvage copies the part before the damage into a new session",
+            )

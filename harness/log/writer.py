@@ -1,0 +1,186 @@
+"""One session open for writing: what the log has and the disk has not yet, and the barrier between them.
+
+Room: I/O; the store makes writers, the loop awaits their flush. The log itself is the buffer, nothing is copied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import LogBusyError, LogError, LogWriteError
+from harness.log.disk import Disk, Lock, LogFile
+from harness.log.events import Event
+from harness.log.load import encode_events, encode_header
+from harness.log.session_log import SessionLog
+
+
+class Timer(Protocol):
+    """A call that is due later and can be called off; asyncio's handle and a test's."""
+
+    def cancel(self) -> None:
+        """Call it off."""
+        ...
+
+
+Later = Callable[[float, Callable[[], None]], Timer]
+
+
+class SessionWriter:
+    """A live log and the file behind it.
+
+    Shape: append to log; flush returns once everything appended so far, and while it waited, is durable. damage tells
+    what was repaired when it was opened. durable_seq is the last seq on disk, -1 before the first.
+    Limits: events wait at most window_s from the first one that waits; one write at a time.
+    Raises: LogWriteError from flush when the disk refuses, and the batch is kept; LogBusyError when somebody else
+    touched the file, and nothing more is ever written.
+    """
+
+    def __init__(
+        self,
+        log: SessionLog,
+        path: Path,
+        *,
+        lock: Lock,
+        file: LogFile | None,
+        durable: int,
+        damage: str | None,
+        disk: Disk,
+        window_s: float,
+        later: Later | None,
+        report: Callable[[Exception], None] | None,
+    ) -> None:
+        self.log = log
+        self.path = path
+        self.damage = damage
+        self.writes = 0
+        self.failures: list[LogError] = []
+        self._lock = lock
+        self._file = file
+        self._durable = durable
+        self._disk = disk
+        self._window_s = window_s
+        self._later = later if later is not None else asyncio.get_running_loop().call_later
+        self._report = report
+        self._timer: Timer | None = None
+        self._write: asyncio.Task[None] | None = None
+        self._broken: LogBusyError | None = None
+        self._closed = False
+        self._failing = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="session-log")
+        self._detach = log.observe(self._arm)
+        if len(log) > durable:
+            self._arm(None)
+
+    @property
+    def durable_seq(self) -> int:
+        """The last seq that is on disk, -1 before the first."""
+        return self._durable - 1
+
+    async def flush(self) -> None:
+        """Return once every event of the log is durable, those appended meanwhile too.
+
+        Raises: LogWriteError or LogBusyError; what is not on disk stays in the log for the next flush.
+        """
+        self._disarm()
+        while self._durable < len(self.log):
+            await asyncio.shield(self._start_write())
+        self._disarm()
+
+    async def close(self) -> None:
+        """Flush, let go of the file and the lock; a second call does nothing.
+
+        Raises: what flush raises, after everything was let go.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self.flush()
+        finally:
+            self._detach()
+            self._disarm()
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
+            self._thread.shutdown(wait=False)
+
+    def _arm(self, _event: Event | None) -> None:
+        """Begin the window; events that come within it do not move its end."""
+        if self._timer is None and self._broken is None and self._write is None:
+            self._timer = self._later(self._window_s, self._window_over)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _window_over(self) -> None:
+        self._timer = None
+        if self._durable < len(self.log):
+            self._start_write()
+
+    def _start_write(self) -> asyncio.Task[None]:
+        """The write under way, or a new one of everything that waits."""
+        if self._write is None:
+            self._write = asyncio.get_running_loop().create_task(self._write_pending(len(self.log)))
+            self._write.add_done_callback(self._write_over)
+        return self._write
+
+    def _write_over(self, task: asyncio.Task[None]) -> None:
+        """Go on with what came meanwhile; what failed waits for an event or a flush, or a full disk would spin us."""
+        self._write = None
+        if not task.cancelled() and task.exception() is None and self._durable < len(self.log):
+            self._arm(None)
+
+    async def _write_pending(self, length: int) -> None:
+        if self._broken is not None:
+            raise self._broken
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._store, length)
+        except OSError as error:
+            failure = LogWriteError(
+                f"could not write: {error.strerror or error}",
+                where=str(self.path),
+                fix="free space or mend the disk; what was not written is kept and tried again",
+            )
+            self._tell(failure)
+            raise failure from error
+        except LogError as failure:
+            if isinstance(failure, LogBusyError):
+                self._broken = failure
+            self._tell(failure)
+            raise
+        self._failing = False
+
+    def _store(self, length: int) -> None:
+        """Blocking, in the one thread of this writer: put on disk what waits, with the header when it is the first.
+
+        The count moves here and not in the task that waits: a task can be cancelled, bytes on disk cannot.
+        """
+        batch = self.log[self._durable : length]
+        if not batch:
+            return  # a write whose waiter was cancelled has done this one's work
+        lines = encode_events(batch)
+        if self._file is None:
+            self._file = LogFile.appear(self.path, encode_header(self.log.header) + lines, self._disk)
+        else:
+            self._file.append(lines)
+        self._durable = batch[-1].seq + 1
+        self.writes += 1
+
+    def _let_go(self) -> None:
+        """Blocking, behind every write that was begun."""
+        if self._file is not None:
+            self._file.close()
+        self._lock.release()
+
+    def _tell(self, failure: LogError) -> None:
+        """Report a failure once; repeats of it stay quiet until a write succeeds again."""
+        if self._failing:
+            return
+        self._failing = True
+        self.failures.append(failure)
+        if self._report is not None:
+            self._report(failure)
