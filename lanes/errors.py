@@ -111,7 +111,7 @@ class InternalError(LanesError):
     code = "INTERNAL"
 
 
-class GuardRefused(RuntimeError):
+class GuardRefused(RuntimeError):  # noqa: N818 - it is what the guard did, and it is read in tracebacks of any client
     """One try to reach outside the lane, refused before it left the process.
 
     Shape: not an OSError on purpose: clients turn OSError into their own error and retry it in silence.

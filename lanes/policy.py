@@ -1,6 +1,6 @@
 """The one table: what each lane may claim, reach and carry, and the texts of its column.
 
-Anyone may come in; this room imports `lanes.errors` only. Nothing here can be changed by a test, an option or a variable.
+Anyone may come in; this room imports `lanes.errors` only. No test, option or variable changes it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,249 @@
+"""The parent of a lane: prepares its environment and its wall, starts pytest inside, and judges what that left behind.
+
+Room: `lanes.cli` alone comes in. It has one thread, because a namespace can only be entered before the second.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, cast
+
+from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_run
+from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
+from lanes.guard import REFUSED
+from lanes.leftovers import TrackedFiles, remove_secrets
+from lanes.namespace import Entry, enter_namespace, namespace_id
+from lanes.policy import LanePolicy, Marker
+from lanes.providers import TABLE, Provider, has_key, load_providers
+from lanes.pytest_command import build_command, check_arguments
+from lanes.record import Subject, digest_bytes, group_to_json
+from lanes.spool import FACTS_FILE, SUMMARY_FILE, RefusalReader, read_canaries, read_document, write_document
+from lanes.subject import current_subject
+
+EXIT_PASSED = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_VOID = 3
+EXIT_NOT_LIVE = 4
+EXIT_NOTHING_RUN = 5
+
+# What pytest says, in the words of a lane. Its internal error (3) means that nothing it said can be believed.
+_PYTEST_EXITS = {0: EXIT_PASSED, 1: EXIT_FAILED, 2: EXIT_USAGE, 3: EXIT_VOID, 4: EXIT_USAGE, 5: EXIT_NOTHING_RUN}
+_CONFIGURATION_FILES = ("tox.ini", "pyproject.toml", "lanes/claims.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRequest:
+    """What a person asked for.
+
+    Shape: `pytest_arguments` go to pytest as they are, except that those which would change what a lane is are refused.
+    """
+
+    policy: LanePolicy
+    marker: Marker
+    root: Path
+    out: Path
+    shard_index: int = 1
+    shard_total: int = 1
+    workers: str = "0"
+    require_live: bool = False
+    pytest_arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOutcome:
+    """What came of a run.
+
+    Shape: `breaches` are failures of the lane outside any item, one sentence each; `notes` are for the reader.
+    """
+
+    exit_code: int
+    breaches: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
+    """Run one lane and leave its bundle under the output folder.
+
+    Raises: UsageError before anything was started or written.
+    """
+    check_arguments(request.root, request.policy, request.pytest_arguments)
+    providers = load_providers()
+    request.out.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
+    try:
+        run = _Run(request, environ, providers, work)
+        if not request.policy.keyless and not any(has_key(environ, provider) for provider in providers):
+            return run.leave_not_run()
+        return run.start()
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _Run:
+    """One run of one lane, from its preparation to its judgement."""
+
+    def __init__(
+        self, request: LaneRequest, environ: Mapping[str, str], providers: Sequence[Provider], work: Path
+    ) -> None:
+        started = datetime.now(UTC)
+        self._request = request
+        self._environ = environ
+        self._providers = providers
+        self._started_at = started.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._run_id = f"{request.policy.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        self._mark = environ.get(MARK_VARIABLE) or request.policy.name
+        self._subject: Subject = current_subject(request.root)
+        self._configuration = _configuration(request.root)
+        self._folder = bundle_folder(request.out, request.policy.name, request.shard_index, request.shard_total)
+        self._home = work / "home"
+        self._spool = work / "spool"
+        for folder in (self._home, self._spool):
+            folder.mkdir(mode=0o700)
+
+    def leave_not_run(self) -> LaneOutcome:
+        """Leave the bundle of a lane without a key: every claim is not run, and nothing was started."""
+        policy = self._request.policy
+        names = " or ".join(provider.key for provider in self._providers)
+        header = BundleHeader(
+            lane=policy.name,
+            run_id=self._run_id,
+            subject=self._subject,
+            shard_index=self._request.shard_index,
+            shard_total=self._request.shard_total,
+            configuration=self._configuration,
+            lane_mark=self._mark,
+            tox_env=self._environ.get(TOX_VARIABLE, ""),
+            marker=self._request.marker,
+            keys_removed=self._environment(namespace_id()).keys_removed,
+            not_run_code="no-key",
+            not_run_text=f"neither {names} is set" if len(self._providers) > 1 else f"{names} is not set",
+            started_at=self._started_at,
+        )
+        write_not_run(self._folder, header)
+        code = EXIT_NOT_LIVE if self._request.require_live else EXIT_PASSED
+        return LaneOutcome(code, notes=(f"lane {policy.name!r}: not run: no key; set {names}",))
+
+    def start(self) -> LaneOutcome:
+        """Enter the wall, run pytest inside and judge what it left."""
+        request = self._request
+        tracked = TrackedFiles(request.root)
+        entry = Entry(namespace_id())
+        if request.policy.keyless:
+            entry = enter_namespace(loopback=request.policy.network == "loopback")
+        environment = self._environment(entry.outside)
+        self._write_facts(environment)
+        command = build_command(request.root, request.policy, request.workers, request.pytest_arguments)
+        process_id, code = _run_to_the_end(command, environment.variables, request.root)
+        guard_breaches = self._guard_breaches(process_id)
+        changed = tracked.changed() if request.policy.keyless else ()
+        leaks = remove_secrets(request.out, environment.secrets)
+        breaches = (
+            *guard_breaches,
+            *(f"{path} is tracked and was changed by the lane" for path in changed),
+            *(f"{path} held the value of a key and was removed" for path in leaks),
+        )
+        exit_code = self._exit_code(code, void=bool(guard_breaches or leaks), changed=bool(changed))
+        amend_trailer(self._folder, exit_code=exit_code, breaches=breaches)
+        notes = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
+        return LaneOutcome(exit_code, breaches, notes)
+
+    def _environment(self, outside: str) -> LaneEnvironment:
+        request = self._request
+        return build_environment(
+            self._environ,
+            request.policy,
+            mark=self._mark,
+            home=self._home,
+            spool=self._spool,
+            out=request.out,
+            run_id=self._run_id,
+            outside=outside,
+            providers=self._providers,
+            shard=f"{request.shard_index}/{request.shard_total}",
+        )
+
+    def _write_facts(self, environment: LaneEnvironment) -> None:
+        write_document(
+            self._spool / FACTS_FILE,
+            {
+                "subject": group_to_json(self._subject),
+                "marker": self._request.marker,
+                "keys_removed": environment.keys_removed,
+                "started_at": self._started_at,
+                "secret": secrets.token_hex(16),
+                "configuration": dict(self._configuration),
+            },
+        )
+
+    def _guard_breaches(self, process_id: int) -> tuple[str, ...]:
+        breaches: dict[str, int] = {}
+        judged = self._judged_refusals()
+        for refusal in RefusalReader(self._spool).all():
+            if refusal.item is not None and judged.get(refusal.item, 0) > 0:
+                judged[refusal.item] -= 1
+                continue
+            if refusal.item is not None:
+                place = f"{refusal.item}, after it had ended"
+            else:
+                place = refusal.module or "outside any test"
+            text = f"{place}: {refusal.what} refused [{refusal.code}]"
+            breaches[text] = breaches.get(text, 0) + 1
+        canaries = read_canaries(self._spool)
+        shown = {canary.when for canary in canaries if canary.pid == process_id and canary.outcome == REFUSED}
+        failed = [
+            f"guard not shown at the {when} of the lane's process" for when in ("start", "end") if when not in shown
+        ]
+        if any(canary.outcome != REFUSED for canary in canaries if canary.pid != process_id):
+            failed.append("guard not shown in a child process")
+        return (*(f"{text}, {count} tries" if count > 1 else text for text, count in breaches.items()), *failed)
+
+    def _judged_refusals(self) -> dict[str, int]:
+        summary = read_document(self._spool / SUMMARY_FILE) or {}
+        return dict(cast("Mapping[str, int]", summary.get("refusals", {})))
+
+    def _exit_code(self, code: int, *, void: bool, changed: bool) -> int:
+        if void:
+            return EXIT_VOID
+        summary = read_document(self._spool / SUMMARY_FILE) or {}
+        if summary.get("loading_failed") and code in {0, 1, 2, 5}:
+            return EXIT_USAGE
+        exit_code = _PYTEST_EXITS.get(code, EXIT_FAILED)
+        return EXIT_FAILED if changed and exit_code in {EXIT_PASSED, EXIT_NOTHING_RUN} else exit_code
+
+
+def _run_to_the_end(command: Sequence[str], variables: Mapping[str, str], root: Path) -> tuple[int, int]:
+    """Run a command until it has ended, whatever interrupts us meanwhile, and return its process id and exit code."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    sys.stdout.flush()
+    process = subprocess.Popen(command, env=dict(variables), cwd=root)
+    try:
+        while True:
+            try:
+                return process.pid, process.wait()
+            except KeyboardInterrupt:  # the terminal has sent it to the child too, which ends in its own order
+                continue
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def _configuration(root: Path) -> dict[str, str]:
+    files = {name: root / name for name in _CONFIGURATION_FILES} | {"lanes/providers.toml": TABLE}
+    return {name: digest_bytes(path.read_bytes()) for name, path in files.items() if path.is_file()}

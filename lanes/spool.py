@@ -1,0 +1,100 @@
+"""The spool: the folder where the processes of one run leave lines for each other.
+
+Room: the plugin and the runner read here; the guard, channels and children append. One run has one spool.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanes.guard import CANARIES_FILE, REFUSALS_FILE
+from lanes.record import Json
+
+COLLECTED_FILE = "collected.json"
+SUBJECT_FILE = "subject.json"
+FACTS_FILE = "facts.json"
+SUMMARY_FILE = "summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One try that the guard refused."""
+
+    item: str | None
+    module: str | None
+    what: str
+    code: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One outcome of the canaries of one process."""
+
+    pid: int
+    when: str
+    outcome: str
+
+
+class RefusalReader:
+    """Read the refusals that came since the last look, whoever they belong to."""
+
+    def __init__(self, spool: Path) -> None:
+        self._path = spool / REFUSALS_FILE
+        self._offset = 0
+        self._by_item: dict[str | None, list[Refusal]] = {}
+
+    def of_item(self, item: str | None) -> tuple[Refusal, ...]:
+        """Return every refusal of an item so far, oldest first."""
+        self._read()
+        return tuple(self._by_item.get(item, ()))
+
+    def all(self) -> tuple[Refusal, ...]:
+        """Return every refusal so far."""
+        self._read()
+        return tuple(refusal for refusals in self._by_item.values() for refusal in refusals)
+
+    def _read(self) -> None:
+        try:
+            size = os.stat(self._path).st_size  # noqa: PTH116 - asked twice per phase of every test
+        except FileNotFoundError:
+            return
+        if size <= self._offset:
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        complete = data.rfind(b"\n") + 1  # a line still being written is read next time
+        self._offset += complete
+        for line in data[:complete].splitlines():
+            row = json.loads(line)
+            refusal = Refusal(row["item"], row["module"], row["what"], row["code"], row["pid"])
+            self._by_item.setdefault(refusal.item, []).append(refusal)
+
+
+def read_canaries(spool: Path) -> tuple[Canary, ...]:
+    """Return the canary lines of every process of the run."""
+    path = spool / CANARIES_FILE
+    if not path.exists():
+        return ()
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return tuple(Canary(row["pid"], row["when"], row["outcome"]) for row in rows)
+
+
+def write_document(path: Path, document: Mapping[str, Json]) -> None:
+    """Write a JSON object so that a reader sees all of it or nothing."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(document, sort_keys=True), "utf-8")
+    temporary.replace(path)
+
+
+def read_document(path: Path) -> dict[str, Json] | None:
+    """Return the JSON object of a file, None when nobody wrote it."""
+    if not path.exists():
+        return None
+    document = json.loads(path.read_text("utf-8"))
+    return document if isinstance(document, dict) else None
