@@ -13,7 +13,8 @@ from harness.errors import InvalidEventError
 from harness.log.events import AssistantChunk, Event
 from harness.log.frozen import MAX_SAFE_INTEGER
 from harness.log.json_form import event_to_json
-from harness.log.model_form import JsonDict, refuse, take, take_list
+from harness.log.model_checks import refuse
+from harness.log.model_form import JsonDict, take, take_list
 from harness.model.chunks import ReasoningDelta, TextDelta, ToolCallDelta
 from harness.model.messages import CallId
 

@@ -7,10 +7,11 @@ validate's business, so a reader never accepts what a writer could not have writ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from harness.errors import InvalidEventError
 from harness.log.frozen import freeze_object, thaw_json
+from harness.log.model_checks import refuse
 from harness.model.chunks import (
     BlockEnd,
     BlockStart,
@@ -41,11 +42,6 @@ from harness.model.messages import (
 )
 
 JsonDict: TypeAlias = "dict[str, Any]"  # Any: fresh from or on the way to the json module; validate proves the values
-
-
-def refuse(where: str, what: str) -> NoReturn:
-    """Raise the error of a value that does not read."""
-    raise InvalidEventError(what, where=where)
 
 
 def take(value: object, where: str, required: frozenset[str], optional: frozenset[str] = frozenset()) -> JsonDict:
@@ -136,7 +132,7 @@ def _source_from_json(value: object, where: str) -> Source:
         )
     if kind == "tool":
         return ToolSource(take(value, where, _TOOL)["callId"])
-    refuse(where, f"source kind {kind!r} is unknown")
+    raise InvalidEventError(f"source kind {kind!r} is unknown", where=where)
 
 
 def block_to_json(block: ContentBlock) -> JsonDict:
@@ -212,7 +208,7 @@ def block_from_json(value: object, where: str) -> ContentBlock:
             present(data, "name", place),
         )
         return ImageBlock(reference)
-    refuse(where, f"block type {kind!r} is unknown")
+    raise InvalidEventError(f"block type {kind!r} is unknown", where=where)
 
 
 def usage_to_json(usage: Usage) -> JsonDict:
@@ -332,7 +328,7 @@ def chunk_from_json(value: object, where: str) -> Chunk:
             None if failure is None else failure_from_json(failure, f"{where}.reason.failure"),
             take_object(present(data, "replayState", where), f"{where}.replayState"),
         )
-    refuse(where, f"chunk type {kind!r} is unknown")
+    raise InvalidEventError(f"chunk type {kind!r} is unknown", where=where)
 
 
 def with_optional(data: JsonDict, **optional: object) -> JsonDict:

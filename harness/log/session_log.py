@@ -24,7 +24,8 @@ from harness.log.events import (
 )
 from harness.log.fold import message_of
 from harness.log.frozen import freeze_payload
-from harness.log.validate import check_event, check_header, shadowed_by
+from harness.log.surface import shadowed_by
+from harness.log.validate import check_event, check_header
 from harness.model.messages import Message
 
 Check = Callable[["SessionLog", Event], None]
