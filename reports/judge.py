@@ -1,0 +1,190 @@
+"""Judging one record: its status in its column, or the void code that takes it off the board.
+
+Room: pure. The board comes in with records that were read; a record's own word for itself is never taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lanes.policy import PROVENANCES, LanePolicy
+from lanes.record import REASONS, Json, JsonObject, Record, answer_class, count_classes
+from reports.admit import Admission, LiveProof, Refusal, admit
+from reports.cells import Observed, Reason, Status
+
+STALE_AFTER_DAYS = 90  # the cassette rules: fresh up to 30 days, ageing up to 90
+AGEING_AFTER_DAYS = 30
+REFUSED = "refused"
+
+# Reasons that say "could not be judged"; every other code of a record that did not pass is its verdict's own.
+_BLOCKING = frozenset(
+    {
+        "credential-rejected",
+        "quota",
+        "outage",
+        "budget-midway",
+        "worker-lost",
+        "torn",
+        "guard-down",
+        "no-honest-case",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One admissible record with its status. crashed: it failed before any model answered, in the real lane."""
+
+    record: Record
+    status: Status
+    reason: Reason | None = None
+    proof: LiveProof | Observed | None = None
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    crashed: bool = False
+
+
+def judge(
+    record: Record,
+    policy: LanePolicy,
+    admission: Admission,
+    *,
+    answers_needed: int = 0,
+    guarded: bool = True,
+) -> Judged | Refusal:
+    """Work out what a record proves in a lane, from its raw facts alone.
+
+    Shape: answers_needed is what the claims ask for beside what the record says; guarded is False for evidence from
+    outside, where no guard of ours stood.
+    """
+    if broken := _void_reason(record, policy, admission):
+        return broken
+    if record.verdict == "not run":
+        return Judged(record, "not run", _reason(record, "unclassified-skip"))
+    if record.verdict == "blocked":
+        return Judged(record, "blocked", _reason(record, "worker-lost"))
+    if record.reason_code in _BLOCKING:
+        return Judged(record, "blocked", _reason(record, "outage"))
+    if policy.keyless:
+        return _judge_keyless(record, policy, answers_needed, guarded=guarded)
+    return _judge_live(record, admission)
+
+
+def _void_reason(record: Record, policy: LanePolicy, admission: Admission) -> Refusal | None:
+    if record.lane != policy.name:
+        return Refusal("S4", "lane", f"the record says lane {record.lane!r}, its bundle is of lane {policy.name!r}")
+    if record.subject.identity != admission.subject.identity:
+        return Refusal("A1", "subject", f"the record is about {record.subject.commit or 'another tree'}")
+    if record.subject.loop_digest != admission.subject.loop_digest:
+        return Refusal("A1", "loop-mismatch", "the loop that ran is not the loop of this subject")
+    if record.stored_class is not None and record.stored_class != record.provenance:
+        text = f"the record says class {record.stored_class!r}, its answers are {record.provenance!r}"
+        return Refusal("§3.4", "self-graded", text)
+    if record.stored_counts is not None and dict(record.stored_counts) != count_classes(record.answers):
+        return Refusal("§3.4", "self-graded", "the record's counts of answers are not the counts of its answers")
+    if record.verdict == "passed" and (not record.attempts or record.attempts[-1].verdict != "passed"):
+        return Refusal("§3.4", "self-graded", "the record says passed, its last attempt does not")
+    ceiling = PROVENANCES.index(policy.ceiling)
+    for answer in record.answers:
+        if PROVENANCES.index(answer_class(answer)) > ceiling:
+            text = f"a {answer_class(answer)} answer in lane {policy.name!r}, whose ceiling is {policy.ceiling}"
+            return Refusal("§3.3", "ceiling", text)
+    return None
+
+
+def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, guarded: bool) -> Judged:
+    proof = Observed(record.record_id)
+    notes = _ageing(record)
+    detail = "scripted" if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
+    if record.verdict == "failed":
+        return Judged(record, "failed", _failure_reason(record), proof, detail, notes)
+    if guarded and (down := _guard_down(record.guard)):
+        return Judged(record, "blocked", Reason("guard-down", down))
+    if law := _broken_law(record, answers_needed):
+        return Judged(record, "failed", law, proof, detail, notes)
+    if stale := _staleness(record):
+        return Judged(record, "stale", Reason("stale", stale), proof, stale, notes)
+    if any(attempt.verdict != "passed" for attempt in record.attempts):
+        return Judged(record, "flaky", None, proof, detail, notes)
+    return Judged(record, "passed", None, proof, detail, notes)
+
+
+def _judge_live(record: Record, admission: Admission) -> Judged | Refusal:
+    if not record.answers and record.verdict == "failed":
+        return Judged(record, "blocked", Reason("no-call", "it failed before a model answered"), crashed=True)
+    proof = admit(record, admission)
+    if isinstance(proof, Refusal):
+        return proof
+    notes = (*proof.notes, *proof.flags)
+    if record.verdict == "failed":
+        return Judged(record, "failed", _failure_reason(record), proof, notes=notes)
+    if _refusals(record.guard):
+        return Judged(record, "failed", Reason("guard-refusal"), proof, notes=notes)
+    if any(attempt.verdict != "passed" for attempt in record.attempts):
+        return Judged(record, "flaky", None, proof, notes=notes)
+    return Judged(record, "passed", None, proof, notes=notes)
+
+
+def _reason(record: Record, fallback: str) -> Reason:
+    if record.reason_code is None or record.reason_code not in REASONS:
+        return Reason(fallback, record.reason_text or record.reason_code or "")
+    return Reason(record.reason_code, record.reason_text)
+
+
+def _failure_reason(record: Record) -> Reason | None:
+    return None if record.reason_code is None else Reason(record.reason_code, record.reason_text)
+
+
+def _guard_down(guard: JsonObject | None) -> str:
+    facts = guard or {}
+    for when in ("canary_start", "canary_end"):
+        if facts.get(when) != REFUSED:
+            return f"the {when.replace('_', ' at the ')} was {_told(facts.get(when))}, not refused by the guard"
+    return ""
+
+
+def _broken_law(record: Record, answers_needed: int) -> Reason | None:
+    if refusals := _refusals(record.guard):
+        return Reason("guard-refusal", f"{refusals} tries")
+    for name, facts in (("script", record.script), ("cassette", record.cassette)):
+        entries, consumed, unmatched = (_count(facts, key) for key in ("entries", "consumed", "unmatched"))
+        if unmatched:
+            return Reason("unmatched", f"{name}, {unmatched} requests")
+        if consumed < entries:
+            return Reason("unconsumed", f"{name}, {consumed} of {entries} used")
+    needed = max(record.min_answers, answers_needed)
+    if len(record.answers) < needed:
+        return Reason("too-few-answers", f"{len(record.answers)} of {needed}")
+    return None
+
+
+def _refusals(guard: JsonObject | None) -> int:
+    found = (guard or {}).get("refusals")
+    if not isinstance(found, list):
+        return 0
+    return sum(_count(entry, "tries") or 1 if isinstance(entry, Mapping) else 1 for entry in found)
+
+
+def _staleness(record: Record) -> str:
+    facts = record.cassette or {}
+    found = facts.get("stale_reasons")
+    if isinstance(found, list) and found:
+        return ", ".join(str(each) for each in found)
+    age = facts.get("age_days")
+    return f"{age} d" if isinstance(age, int) and age > STALE_AFTER_DAYS else ""
+
+
+def _ageing(record: Record) -> tuple[str, ...]:
+    age = (record.cassette or {}).get("age_days")
+    is_ageing = isinstance(age, int) and AGEING_AFTER_DAYS < age <= STALE_AFTER_DAYS
+    return (f"the recording is {age} days old",) if is_ageing else ()
+
+
+def _count(facts: JsonObject | None, name: str) -> int:
+    value = (facts or {}).get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _told(value: Json) -> str:
+    return value if isinstance(value, str) and value else "not told"
