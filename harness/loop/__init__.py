@@ -1,1 +1,1 @@
-"""The one agent loop."""
+"""The one agent loop: decide what is next, do it, append what happened."""
