@@ -13,11 +13,12 @@ from pathlib import Path
 from lanes.errors import UsageError
 from lanes.policy import LanePolicy
 
-# The plugins of a lane, by module. Nothing else is loaded: what happens to be installed changes no lane.
-_PLUGINS = ("anyio.pytest_plugin", "pytest_timeout", "_hypothesis_pytestplugin")
-_PLUGINS_WITHOUT_KEY = ("respx.plugin", "mock_provider.pytest_fixtures")
-_WORKER_PLUGIN = "xdist.plugin"
-_ORDER_PLUGIN = "random_order.plugin"
+# The plugins of a lane, by the module they stand in. Nothing else is loaded: what happens to be installed changes no
+# lane. A plugin is named as its distribution names it, because some look for each other by these names.
+_PLUGINS = {"anyio": "anyio.pytest_plugin", "timeout": "pytest_timeout", "hypothesispytest": "_hypothesis_pytestplugin"}
+_PLUGINS_WITHOUT_KEY = {"respx": "respx.plugin", "mock_provider.pytest_fixtures": "mock_provider.pytest_fixtures"}
+_ORDER_PLUGIN = {"random_order": "random_order.plugin"}
+_WORKER_PLUGIN = {"xdist": "xdist.plugin"}
 _REFUSED = (
     "-c",
     "--config-file",
@@ -56,16 +57,18 @@ def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) ->
 
 def build_command(root: Path, policy: LanePolicy, workers: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """Build the command line: the lane's plugins, its folder unless files are named, and the person's arguments."""
-    plugins = ["lanes.plugin", *_PLUGINS, *(_PLUGINS_WITHOUT_KEY if policy.keyless else ())]
+    plugins = {"lanes.plugin": "lanes.plugin"} | _PLUGINS
+    if policy.keyless:
+        plugins |= _PLUGINS_WITHOUT_KEY
     if any(argument.startswith("--random-order") for argument in arguments):
-        plugins.append(_ORDER_PLUGIN)
+        plugins |= _ORDER_PLUGIN
     spread: tuple[str, ...] = ()
     if workers != "0":
-        plugins.append(_WORKER_PLUGIN)
+        plugins |= _WORKER_PLUGIN
         # only `load` survives a worker that dies, and a new worker would hide that one did
         spread = ("-n", workers, "--dist=load", "--max-worker-restart=0")
     target = () if _names_files(root, arguments) else (f"lanes/{policy.name}",)
-    loaded = [each for name in plugins if _is_there(name) for each in ("-p", name)]
+    loaded = [each for name, module in plugins.items() if _is_there(module) for each in ("-p", name)]
     fixed = ("--rootdir", str(root), "--import-mode=importlib", "-p", "no:cacheprovider")
     return (sys.executable, "-m", "pytest", *fixed, *loaded, *spread, *arguments, *target)
 

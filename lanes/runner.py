@@ -127,7 +127,7 @@ class _Run:
             marker=self._request.marker,
             keys_removed=self._environment(namespace_id()).keys_removed,
             not_run_code="no-key",
-            not_run_text=f"neither {names} is set" if len(self._providers) > 1 else f"{names} is not set",
+            not_run_text=f"set {names}",
             started_at=self._started_at,
         )
         write_not_run(self._folder, header)
