@@ -66,9 +66,10 @@ class ErrorObject:
 
     def text(self) -> str:
         """Kind and message in one line, as a person should see them."""
-        label = self.kind or self.code
-        if self.code and self.code.lower() != label.lower() and not self.code.isdigit():
-            label = f"{label} ({self.code})"
+        code = "" if self.code.isdigit() else self.code  # a number is a status, not a word for a person
+        label = self.kind or code
+        if code and code.lower() != label.lower():
+            label = f"{label} ({code})"
         return f"{label}: {self.message}" if label and self.message else self.message or label or "no message"
 
 
