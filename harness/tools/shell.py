@@ -141,6 +141,11 @@ class Shell:
             self._left_pipes.discard(reader)
             os.close(reader)
 
+    def end_now(self) -> None:
+        """Kill everything at once, running commands too; for a process that is about to end."""
+        if self._calls:
+            signal_now(frozenset(self._sessions), self._mark, signal.SIGKILL)
+
     async def close(self) -> tuple[str, ...]:
         """End what commands left in the background; gives the command lines of what had to be ended."""
         sessions = frozenset(self._sessions)

@@ -33,6 +33,10 @@ class ShippedTools:
         """End what shell commands left running; safe to call twice."""
         return await self.shell.close()
 
+    def end_now(self) -> None:
+        """Kill what shell commands left running, without waiting for anything."""
+        self.shell.end_now()
+
 
 def build_tools(
     workspace: Path,

@@ -1,0 +1,13 @@
+"""`python -m harness` is the console command.
+
+Room: nobody imports this.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from harness.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""The command `harness`: reads its arguments, settles the settings, hands over to a surface.
+
+Room: the console command and `python -m harness` come in, and a lane that passes a channel. Surfaces are imported
+only when they are asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from harness.errors import HarnessError, UsageError
+from harness.settings import Flags, from_environment
+from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_streams
+
+if TYPE_CHECKING:
+    import httpx
+
+COMMANDS = ("run",)
+EXIT_OUTPUT_CLOSED = 1
+EXIT_INTERRUPTED = 130
+
+_OVERVIEW = """\
+usage: harness COMMAND [options]
+
+commands:
+  run TASK    give the agent one task in this folder and print its answer
+
+options:
+  -h, --help  show this text, or a command's with: harness COMMAND --help
+  --version   show the version
+
+example:
+  OPENAI_API_KEY=... harness run "fix the failing test and say what was wrong"
+"""
+
+_RUN_HELP = """\
+usage: harness run [options] [TASK ...]      a piped task needs no TASK, or -
+
+Give the agent one task in a folder and print its answer.
+
+  --model NAME           model to ask                         HARNESS_MODEL
+  --provider NAME        openai, deepseek or custom           HARNESS_PROVIDER
+  --base-url URL         address of the model's service       HARNESS_BASE_URL
+  --session-root FOLDER  where session logs are kept          HARNESS_SESSION_ROOT
+  --cwd FOLDER           folder to work in; this one unless told otherwise
+  --resume ID            go on with a stored session; also --session-id
+  --timeout SECONDS      give up after that long
+  --max-steps N          model requests in one turn at most, 50
+  --retry-base-ms MS     first wait between two attempts, 500
+  --json                 print the log's events and a result, an object a line
+  --verbose              session id and progress on standard error
+  -h, --help             this text
+
+keys: OPENAI_API_KEY, DEEPSEEK_API_KEY, HARNESS_API_KEY (custom); local: none
+exit codes: 0 completed, 1 failed, 2 usage, 3 cut at a limit, 4 aborted or
+  blocked, 5 no turn ran, 6 resume refused, 124 timeout, 130 SIGINT, 143 SIGTERM
+example:
+  harness run --cwd ~/project --timeout 600 "fix the failing test"
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports what is wrong as a usage error instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, where="harness run", fix="harness run --help shows the options")
+
+
+def main(argv: Sequence[str] | None = None, *, transport: httpx.AsyncBaseTransport | None = None) -> int:
+    """Run the command and give its exit code. transport stands in for the way to the model's service."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    with claimed_streams() as streams:
+        try:
+            return _dispatch(arguments, streams, transport)
+        except OutputClosedError as error:
+            streams.write_error(f"harness: {error.what}\n")
+            return EXIT_OUTPUT_CLOSED
+        except HarnessError as error:
+            streams.write_error(f"harness: {error}\n")
+            return error.exit_code
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+
+
+def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
+    match arguments:
+        case ["-h" | "--help" | "help", *_]:
+            streams.write(_OVERVIEW)
+            return 0
+        case ["--version", *_]:
+            streams.write(f"harness {_version()}\n")
+            return 0
+        case ["run", *rest]:
+            return _run(rest, streams, transport)
+        case []:
+            streams.write_error(_OVERVIEW)
+            return UsageError.exit_code
+        case [word, *_]:
+            near = difflib.get_close_matches(word, COMMANDS, n=1)
+            raise UsageError(
+                f"{word[:60]!r} is no command" + (f"; did you mean {near[0]!r}?" if near else ""),
+                expected=f"one of {', '.join(COMMANDS)}",
+                fix='a task is given as: harness run "TASK"',
+            )
+    raise AssertionError("a list of words is empty or has a first word")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("five-lanes")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
+    parser = _run_parser()
+    known, unknown = parser.parse_known_intermixed_args(arguments)
+    if known.help:
+        streams.write(_RUN_HELP)
+        return 0
+    if unknown:
+        _refuse_option(unknown[0], parser)
+    task = _task(known.task, streams)
+    flags = Flags(
+        provider=known.provider,
+        model=known.model,
+        base_url=known.base_url,
+        session_root=known.session_root,
+        cwd=known.cwd,
+        max_steps=known.max_steps,
+        retry_base_ms=known.retry_base_ms,
+    )
+    settings = from_environment(flags=flags)
+
+    import asyncio  # a third of the start; help and usage errors do without
+
+    from harness.surfaces.headless import HeadlessRun, run_headless
+
+    run = HeadlessRun(
+        task=task, as_json=known.json, verbose=known.verbose, timeout_s=known.timeout, resume=known.resume
+    )
+    return asyncio.run(run_headless(run, settings, streams, transport=transport))
+
+
+def _task(words: list[str], streams: StandardStreams) -> str:
+    if words == ["-"] or (not words and not streams.is_input_terminal):
+        task = streams.read_input().rstrip("\r\n")
+    elif "-" in words:
+        raise UsageError(
+            "a task in words and one from standard input",
+            where="harness run",
+            expected="either words or -",
+            fix="leave out one of them",
+        )
+    else:
+        task = " ".join(words)
+    if not task.strip():
+        raise UsageError(
+            "no task",
+            where="harness run",
+            expected="a task in words, or one piped to standard input",
+            fix='harness run "TASK"; harness run --help shows the options',
+        )
+    return task
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _at_least(least: _Number, parse: Callable[[str], _Number]) -> Callable[[str], _Number]:
+    def check(text: str) -> _Number:
+        try:
+            value = parse(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        if not math.isfinite(value) or value < least:
+            raise argparse.ArgumentTypeError(f"{text} is out of range; expected: {least:g} or more")
+        return value
+
+    return check
+
+
+def _run_parser() -> _Parser:
+    parser = _Parser(prog="harness run", allow_abbrev=False, add_help=False)
+    add = parser.add_argument
+    add("task", nargs="*", metavar="TASK")
+    for option in ("--model", "--provider", "--base-url", "--cwd", "--session-root"):
+        add(option)
+    add("--resume", "--session-id", dest="resume")
+    add("--timeout", type=_at_least(0.001, float))
+    add("--max-steps", type=_at_least(1, int))
+    add("--retry-base-ms", type=_at_least(0, int))
+    for switch in ("--json", "--verbose"):
+        add(switch, action="store_true")
+    add("-h", "--help", action="store_true")
+    return parser
+
+
+def _refuse_option(option: str, parser: argparse.ArgumentParser) -> NoReturn:
+    known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - no public way
+    near = difflib.get_close_matches(option.partition("=")[0], known, n=1)
+    raise UsageError(
+        f"{option!r} is no option" + (f"; did you mean {near[0]!r}?" if near else ""),
+        where="harness run",
+        fix="harness run --help shows the options; write -- before a task that begins with a dash",
+    )

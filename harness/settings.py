@@ -1,0 +1,232 @@
+"""What the environment and the command line ask for, as one frozen value.
+
+Room: the command line builds it, assemble and surfaces read it. The only reader of os.environ in the harness.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import UsageError
+
+DEFAULT_MAX_STEPS = 50
+DEFAULT_RETRY_BASE_MS = 500
+MAX_SEED_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A service a model is reached at. base_url and model are what it is asked for when nobody chose."""
+
+    name: str
+    dialect: str
+    base_url: str | None
+    model: str | None
+    key_variable: str
+    base_url_variable: str | None
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        "openai", "openai_chat", "https://api.openai.com/v1", "gpt-4.1-mini", "OPENAI_API_KEY", "OPENAI_BASE_URL"
+    ),
+    "deepseek": Provider(
+        "deepseek",
+        "openai_chat",
+        "https://api.deepseek.com/v1",
+        "deepseek-chat",
+        "DEEPSEEK_API_KEY",
+        "DEEPSEEK_BASE_URL",
+    ),
+    "custom": Provider("custom", "openai_chat", None, None, "HARNESS_API_KEY", None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line says; None where it says nothing."""
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    session_root: str | None = None
+    cwd: str | None = None
+    max_steps: int | None = None
+    retry_base_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All choices of one run, made and checked.
+
+    Shape: api_key is None when no key is set; cwd is None when nobody named a folder; allowed_hosts is None when every
+    host is allowed; seed makes ids and clock the same in every run.
+    Units: retry_base_ms is the first wait between two attempts in milliseconds.
+    """
+
+    provider: str
+    model: str
+    base_url: str
+    dialect: str
+    api_key: str | None = field(repr=False)
+    key_variable: str
+    session_root: Path
+    cwd: Path | None
+    max_steps: int
+    retry_base_ms: int
+    allowed_hosts: frozenset[str] | None
+    seed: str | None
+    shell_environment: Mapping[str, str] = field(repr=False)
+
+
+def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | None = None) -> Settings:
+    """Settle every choice: the command line first, then the environment, then the default.
+
+    Raises: UsageError naming the flag or variable, the value, and what was expected; never a key's value.
+    """
+    environ = os.environ if environ is None else environ
+    flags = flags or Flags()
+    provider = _choose_provider(environ, flags)
+    base_url = _first(flags.base_url, environ.get("HARNESS_BASE_URL"), _variable(environ, provider.base_url_variable))
+    base_url = base_url or provider.base_url
+    if base_url is None:
+        raise UsageError(
+            "no address for the provider 'custom'",
+            where="--base-url",
+            expected="the base URL of a server that speaks the OpenAI chat format",
+            fix="give --base-url URL or set HARNESS_BASE_URL",
+        )
+    model = _first(flags.model, environ.get("HARNESS_MODEL")) or provider.model
+    if model is None:
+        raise UsageError("no model chosen", where="--model", fix="give --model NAME or set HARNESS_MODEL")
+    api_key = _key(environ, provider)
+    return Settings(
+        provider=provider.name,
+        model=model,
+        base_url=base_url,
+        dialect=provider.dialect,
+        api_key=api_key,
+        key_variable=provider.key_variable,
+        session_root=_session_root(environ, flags),
+        cwd=None if flags.cwd is None else _folder(flags.cwd, "--cwd"),
+        max_steps=DEFAULT_MAX_STEPS if flags.max_steps is None else flags.max_steps,
+        retry_base_ms=_retry_base_ms(environ, flags),
+        allowed_hosts=_allowed_hosts(environ),
+        seed=_seed(environ),
+        shell_environment=shell_environment(environ, api_key),
+    )
+
+
+def _first(*values: str | None) -> str | None:
+    """The first value that says something; a blank one says nothing."""
+    return next((value.strip() for value in values if value is not None and value.strip()), None)
+
+
+def _variable(environ: Mapping[str, str], name: str | None) -> str | None:
+    return None if name is None else environ.get(name)
+
+
+def _choose_provider(environ: Mapping[str, str], flags: Flags) -> Provider:
+    asked = _first(flags.provider, environ.get("HARNESS_PROVIDER"))
+    if asked is not None:
+        if asked in PROVIDERS:
+            return PROVIDERS[asked]
+        near = difflib.get_close_matches(asked, PROVIDERS, n=1)
+        raise UsageError(
+            f"provider {asked!r} is unknown" + (f"; did you mean {near[0]!r}?" if near else ""),
+            where="--provider" if flags.provider else "HARNESS_PROVIDER",
+            expected=f"one of {', '.join(PROVIDERS)}",
+            fix="for any other server that speaks the OpenAI chat format, use custom and --base-url",
+        )
+    for provider in PROVIDERS.values():
+        if _first(environ.get(provider.key_variable), _variable(environ, provider.base_url_variable)):
+            return provider
+    return PROVIDERS["openai"]
+
+
+def _key(environ: Mapping[str, str], provider: Provider) -> str | None:
+    key = _first(environ.get(provider.key_variable))
+    if key is not None and not re.fullmatch(r"[\x21-\x7e]+", key):
+        raise UsageError(
+            "the key holds blanks or characters no HTTP header can carry",
+            where=provider.key_variable,
+            expected="the key alone, on one line",
+        )
+    return key
+
+
+def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:
+    told = _first(flags.session_root, environ.get("HARNESS_SESSION_ROOT"))
+    if told is not None:
+        return Path(told).expanduser().absolute()
+    state = environ.get("XDG_STATE_HOME", "")
+    home = environ.get("HOME", "")
+    if Path(state).is_absolute():  # the directory specification says to ignore a relative one
+        return Path(state) / "five-lanes" / "sessions"
+    if not Path(home).is_absolute():
+        raise UsageError(
+            "no place for session logs, HOME is not set", where="--session-root", fix="give --session-root FOLDER"
+        )
+    return Path(home) / ".local" / "state" / "five-lanes" / "sessions"
+
+
+def _folder(path: str, where: str) -> Path:
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"{path!r} is not a folder", where=where, expected="an existing folder to work in")
+    return folder.resolve()
+
+
+def _retry_base_ms(environ: Mapping[str, str], flags: Flags) -> int:
+    if flags.retry_base_ms is not None:
+        return flags.retry_base_ms
+    text = _first(environ.get("HARNESS_RETRY_BASE_MS"))
+    if text is None:
+        return DEFAULT_RETRY_BASE_MS
+    if not re.fullmatch(r"[0-9]{1,7}", text):
+        raise UsageError(f"{text!r} is not a number", where="HARNESS_RETRY_BASE_MS", expected="whole milliseconds")
+    return int(text)
+
+
+def _allowed_hosts(environ: Mapping[str, str]) -> frozenset[str] | None:
+    text = environ.get("HARNESS_ALLOWED_HOSTS")
+    if text is None:
+        return None
+    return frozenset(host.strip().lower() for host in text.split(",") if host.strip())
+
+
+def _seed(environ: Mapping[str, str]) -> str | None:
+    seed = environ.get("HARNESS_SEED")
+    if not seed:
+        return None
+    if len(seed) > MAX_SEED_CHARACTERS or not seed.isprintable():
+        raise UsageError(
+            "not usable", where="HARNESS_SEED", expected=f"up to {MAX_SEED_CHARACTERS} printable characters"
+        )
+    return seed
+
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:PAT|PASS)(?:_|$)|KEYS?(?:_|$)|TOKENS?(?:_|$)|SECRETS?(?:_|$)|PASSWO?R?D(?:_|$)|PASSPHRASE|CREDENTIALS?",
+    re.IGNORECASE,
+)
+
+
+def shell_environment(environ: Mapping[str, str], api_key: str | None) -> Mapping[str, str]:
+    """What a shell command may see of the environment: everything but keys and our own settings.
+
+    Limits: a secret is known by its variable's name or by being the key in use; others cannot be told from ordinary
+    values.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not _SECRET_NAME.search(name)
+        and (name == "HARNESS_SHELL" or not name.startswith("HARNESS_"))
+        and (api_key is None or api_key not in value)
+    }
