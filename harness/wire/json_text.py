@@ -6,6 +6,7 @@ Room: pure; every codec may come in.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import NoReturn
 
 from harness.errors import PeerError
@@ -36,7 +37,17 @@ def encode_json(value: Json) -> bytes:
     Shape: equal values give equal bytes, and a lone surrogate stays an escape, so the bytes are valid UTF-8.
     Raises: ValueError for numbers that are not finite, TypeError for what JSON cannot hold.
     """
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode("ascii")
+    text = json.dumps(
+        value, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_plain_mapping
+    )
+    return text.encode("ascii")
+
+
+def _plain_mapping(value: object) -> dict[object, object]:
+    """A read-only mapping, as the log hands out, in the form json knows."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"JSON cannot hold a {type(value).__name__}")
 
 
 def _refuse_constant(name: str) -> NoReturn:
