@@ -11,19 +11,21 @@ from typing import Literal
 from harness.errors import InternalError
 from harness.log.events import Event, Header, RequestConfig, RequestContext
 from harness.log.fold import fold_messages, latest_header
+from harness.log.frozen import freeze_payload
 from harness.model.call import ModelRequest, ToolSchema
 from harness.model.messages import CallId, Message, ToolResultBlock, tool_calls_of
 
 
 def build_header(config: RequestConfig, system: str | None, tools: Sequence[ToolSchema]) -> Header:
-    """The header in its one form: an empty system text or tool list is absent.
+    """The header in its one form: an empty system text or tool list is absent, and it is frozen as the log holds it.
 
+    The log gives tuples back for lists; a header with lists would differ from the logged one at every step.
     Raises: InternalError when provider or model is missing; there is no default model.
     """
     for name in ("provider", "model"):
         if not getattr(config, name):
             raise InternalError(f"no {name} is set for this request", where="request", expected=f"a {name}")
-    return Header(config, system or None, tuple(tools))
+    return freeze_payload(Header(config, system or None, tuple(tools)), "request/header")
 
 
 def header_reason(
