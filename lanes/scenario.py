@@ -47,12 +47,14 @@ class LogFacts:
     """What the session log must say at the end; None is not looked at.
 
     Shape: turn_ends are the reasons of the turns in order; tools is the exact order of calls and results, each
-    "call ID", "result ID" or "error ID CODE"; retries are the failure codes that were retried, in order.
+    "call ID", "result ID" or "error ID CODE"; retries are the failure codes that were retried, in order; headers are
+    the reasons for which a request header was logged.
     """
 
     turn_ends: tuple[str, ...] | None = None
     tools: tuple[str, ...] | None = None
     retries: tuple[str, ...] | None = None
+    headers: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +244,12 @@ def _log_facts(fields: _Fields) -> LogFacts:
     if not fields.has("log"):
         return LogFacts()
     inner = fields.inside("log")
-    inner.only("turn_ends", "tools", "retries")
+    inner.only("turn_ends", "tools", "retries", "headers")
     return LogFacts(
         turn_ends=inner.texts("turn_ends") if inner.has("turn_ends") else None,
         tools=inner.texts("tools") if inner.has("tools") else None,
         retries=inner.texts("retries") if inner.has("retries") else None,
+        headers=inner.texts("headers") if inner.has("headers") else None,
     )
 
 

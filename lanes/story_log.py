@@ -28,7 +28,7 @@ def check_log(facts: LogFacts, rows: Sequence[Json]) -> list[str]:
     """How the log differs from what the story says of it, one line each."""
     found = log_facts(rows)
     problems: list[str] = []
-    for name in ("turn_ends", "tools", "retries"):
+    for name in ("turn_ends", "tools", "retries", "headers"):
         wanted: tuple[str, ...] | None = getattr(facts, name)
         is_so: tuple[str, ...] = getattr(found, name)
         if wanted is not None and wanted != is_so:
@@ -37,10 +37,11 @@ def check_log(facts: LogFacts, rows: Sequence[Json]) -> list[str]:
 
 
 def log_facts(rows: Sequence[Json]) -> LogFacts:
-    """Turn ends, calls and results, and retried failures, read off the rows of a log."""
+    """Turn ends, calls and results, retried failures and logged headers, read off the rows of a log."""
     ends: list[str] = []
     tools: list[str] = []
     retries: list[str] = []
+    headers: list[str] = []
     for row in rows:
         if not isinstance(row, dict):
             continue
@@ -53,7 +54,9 @@ def log_facts(rows: Sequence[Json]) -> LogFacts:
             tools.append(_result_line(data))
         elif row.get("type") == "llm/retry":
             retries.append(str(inside(data, "failure").get("code")))
-    return LogFacts(turn_ends=tuple(ends), tools=tuple(tools), retries=tuple(retries))
+        elif row.get("type") == "request/header":
+            headers.append(str(data.get("reason")))
+    return LogFacts(turn_ends=tuple(ends), tools=tuple(tools), retries=tuple(retries), headers=tuple(headers))
 
 
 def _result_line(data: Mapping[str, Json]) -> str:

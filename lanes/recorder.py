@@ -1,0 +1,292 @@
+"""The act of recording: a story played against a provider or a script, checked, cleaned, stored, and played back.
+
+Room: the command line and the replay suite may come in. It is one of the few rooms of the lanes that know the product.
+
+Nothing is written when the story fails, when a secret is left, or when the new recording does not play back at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import difflib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from mock_provider.server import ServerThread
+
+from harness.assemble import assemble
+from harness.model.messages import Message, SessionId, TextBlock, UserSource
+from harness.settings import Flags, Settings, from_environment
+from lanes.cassette import CassettePlayer
+from lanes.errors import CassetteError, UsageError
+from lanes.normalize import Json, Place, places_of, replace_places
+from lanes.program import Program, check_story
+from lanes.providers import has_key, load_providers
+from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
+from lanes.redaction import Redactor, is_loopback, secrets_of
+from lanes.scenario import Scenario, find_scenario, write_workspace
+from lanes.session_log import LOG_NAME, ORIGIN_NAME, WORKSPACE, load_recorded_log
+from lanes.story_log import check_log, read_rows
+from lanes.subject import current_subject
+from lanes.world import check_world
+
+CASSETTES = Path("cassettes")
+SEED = "recorded"
+EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is asked. key is a variable's name; a loopback target needs none and is never a live one."""
+
+    base_url: str
+    provider: str
+    model: str
+    key: str | None
+
+
+def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> str:
+    """Run `lanes record` and say what was written.
+
+    Raises: UsageError for what may not be recorded here; CassetteError when nothing was stored.
+    """
+    parser = argparse.ArgumentParser(prog="lanes record", epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("story", help="a scenario of lanes/scenarios")
+    parser.add_argument("--target", help="a provider of lanes/providers.toml, or a base URL on loopback")
+    parser.add_argument("--scripted", action="store_true", help="record the session log of the story's own script")
+    options = parser.parse_args(list(arguments))
+    if environ.get("CI"):
+        raise UsageError(
+            "recording is refused in CI",
+            where="lanes record",
+            expected="a person who reviews the recording",
+            fix="record on your machine and commit the file",
+        )
+    scenario = find_scenario(options.story)
+    if options.scripted:
+        folder = root / CASSETTES / "session-logs" / scenario.name
+        record_session_log(scenario, folder)
+        return f"{folder.relative_to(root)}: recorded; the answers are scripted"
+    target = choose_target(options.target, environ)
+    path = root / CASSETTES / "openai_chat" / f"{scenario.name}.yaml"
+    facts = Circumstances(recorded_at=_now(), commit=current_subject(root).commit)
+    asyncio.run(record_cassette(scenario, target, environ, path, facts))
+    return f"{path.relative_to(root)}: recorded and played back"
+
+
+def choose_target(asked: str | None, environ: Mapping[str, str]) -> Target:
+    """The provider to record from.
+
+    Raises: UsageError for an unknown one, an address that is not this machine, or a missing key.
+    """
+    providers = {provider.name: provider for provider in load_providers()}
+    if asked is None:
+        raise UsageError(
+            "no target is given", where="lanes record", expected=", ".join(providers), fix="add --target NAME"
+        )
+    if asked in providers:
+        provider = providers[asked]
+        if not has_key(environ, provider):
+            raise UsageError(
+                f"no key for {asked}",
+                where="lanes record",
+                expected=f"the variable {provider.key}",
+                fix=f"export {provider.key}=…, or give a base URL on loopback",
+            )
+        return Target(provider.base_url, provider.name, provider.model, provider.key)
+    parts = urlsplit(asked)
+    if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
+        close = difflib.get_close_matches(asked, providers, n=1)
+        raise UsageError(
+            f"target {asked!r} is unknown",
+            where="lanes record",
+            expected=f"{', '.join(providers)}, or http://127.0.0.1:PORT/v1",
+            fix=f"did you mean {close[0]!r}?" if close else "an address elsewhere needs a row in lanes/providers.toml",
+        )
+    return Target(asked, "openai", "m-small", None)
+
+
+async def record_cassette(
+    scenario: Scenario, target: Target, environ: Mapping[str, str], path: Path, facts: Circumstances
+) -> None:
+    """Play the story against the target, and store its exchanges if all is well.
+
+    Raises: CassetteError that says what went wrong; the old cassette is then left as it was.
+    """
+    redactor = Redactor(values=secrets_of(environ))
+    with _folders() as (workspace, sessions):
+        places = workspace_places(workspace)
+        facts = Circumstances(facts.recorded_at, facts.commit, places, facts.keeps_transient)
+        transport = RecordingTransport(httpx.AsyncHTTPTransport(), now_ms=lambda: time.monotonic_ns() // 1_000_000)
+        await drive_story(scenario, target, environ, workspace, sessions, transport)
+        _check_world(scenario, workspace)
+        text = compose_cassette(transport.exchanges, redactor, facts)
+    with tempfile.TemporaryDirectory() as beside:
+        trial = Path(beside) / path.name
+        store_cassette(trial, text)
+        await play_back(scenario, target, trial, redactor)
+    store_cassette(path, text)
+
+
+async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Redactor | None = None) -> None:
+    """Play a story from its cassette, with no key and no network.
+
+    Raises: CassetteError when a request misses, an exchange is left over, or the world is not as the story says.
+    """
+    with _folders() as (workspace, sessions):
+        player = CassettePlayer(path, places=workspace_places(workspace), redactor=redactor)
+        keyless = Target(target.base_url, target.provider, target.model, None)
+        await drive_story(scenario, keyless, {"OPENAI_API_KEY": "none"}, workspace, sessions, player)
+        problems = player.verify()
+        if problems or not player.answers:
+            raise CassetteError(
+                "the recording does not play back",
+                where=path.name,
+                expected="every exchange asked for once, in order",
+                fix="\n".join(problems) or "no request was made",
+                code="CASSETTE_PLAYBACK",
+            )
+        _check_world(scenario, workspace)
+
+
+async def drive_story(
+    scenario: Scenario,
+    target: Target,
+    environ: Mapping[str, str],
+    workspace: Path,
+    sessions: Path,
+    transport: httpx.AsyncBaseTransport,
+) -> Path:
+    """Play all runs of a story through the one factory, each in a lifetime of its own, and give the log's file.
+
+    Shape: the story's own script answers nothing here; whoever stands behind the transport does.
+    """
+    write_workspace(scenario, workspace)
+    resume: SessionId | None = None
+    path: Path | None = None
+    for run in scenario.runs:
+        assembled = await assemble(
+            _settings(target, environ, workspace, sessions),
+            transport=_Shared(transport),
+            resume=resume if run.resume else None,
+        )
+        try:
+            message = Message(assembled.new_message_id(), "user", (TextBlock(run.task),), UserSource())
+            assembled.agent.followup(message)
+            await assembled.agent.when_idle()
+            await assembled.writer.flush()
+            resume, path = assembled.writer.log.header.id, assembled.writer.path
+        finally:
+            await assembled.close()
+    if path is None:
+        raise CassetteError("the story has no run", where=scenario.name, expected="at least one", fix="add one")
+    return path
+
+
+class _Shared(httpx.AsyncBaseTransport):
+    """A transport that outlives the client it is given to: closing it is its owner's business."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._inner.handle_async_request(request)
+
+
+def record_session_log(scenario: Scenario, folder: Path) -> None:
+    """Play the story's own script through the real program over loopback, and keep the session log.
+
+    Raises: CassetteError when the story does not hold.
+    """
+    with _folders() as (workspace, sessions), ServerThread(scenario.script) as mock:
+        write_workspace(scenario, workspace)
+        program = Program(
+            workspace, sessions, mock.base_url("openai_chat"), environ={"HARNESS_SEED": SEED, "OPENAI_API_KEY": "none"}
+        )
+        finished = [program.run(run) for run in scenario.runs]
+        problems = check_story(scenario, finished) + check_world(scenario.world, workspace)
+        problems += check_log(scenario.log, read_rows(program.log_file()))
+        verdict = mock.verify()
+        problems += [] if verdict.ok else [str(verdict)]
+        if problems:
+            raise CassetteError(
+                "the story does not hold, nothing was stored",
+                where=scenario.name,
+                expected="what the scenario says",
+                fix="\n".join(problems),
+                code="CASSETTE_REFUSED",
+            )
+        text = replace_places(program.log_file().read_text(encoding="utf-8"), workspace_places(workspace))
+        origin: dict[str, Json] = {
+            "class": "scripted",
+            "story": scenario.name,
+            "model": str(scenario.script.get("model")),
+            "recorder": "lanes.recorder/1",
+            "recorded_at": None,
+            "note": "no model spoke: the answers are the story's own script, played by the mock provider",
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / LOG_NAME, text)
+        _replace(folder / ORIGIN_NAME, json.dumps(origin, indent=1) + "\n")
+        load_recorded_log(folder)
+
+
+def workspace_places(workspace: Path) -> tuple[Place, ...]:
+    """Every spelling of a run's folder, and what stands for it in a recording."""
+    return places_of({WORKSPACE: sorted({str(workspace), str(workspace.resolve())})})
+
+
+def _settings(target: Target, environ: Mapping[str, str], workspace: Path, sessions: Path) -> Settings:
+    wanted = ("PATH", "HARNESS_SEED", target.key or "OPENAI_API_KEY")
+    allowed = {name: environ[name] for name in wanted if name in environ}
+    return from_environment(
+        {"PATH": os.environ.get("PATH", os.defpath), **allowed},
+        Flags(
+            provider=target.provider,
+            model=target.model,
+            base_url=target.base_url,
+            session_root=str(sessions),
+            cwd=str(workspace),
+        ),
+    )
+
+
+def _check_world(scenario: Scenario, workspace: Path) -> None:
+    problems = check_world(scenario.world, workspace)
+    if problems:
+        raise CassetteError(
+            "the story failed, nothing was stored",
+            where=scenario.name,
+            expected="the world the scenario describes",
+            fix="\n".join(problems),
+            code="CASSETTE_REFUSED",
+        )
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_bytes(text.encode("utf-8"))
+    beside.replace(path)
+
+
+@contextlib.contextmanager
+def _folders() -> Iterator[tuple[Path, Path]]:
+    with tempfile.TemporaryDirectory(prefix="story-") as folder:
+        workspace, sessions = Path(folder) / "workspace", Path(folder) / "sessions"
+        workspace.mkdir()
+        sessions.mkdir()
+        yield workspace, sessions
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
