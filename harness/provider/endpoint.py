@@ -56,6 +56,8 @@ def parse_endpoint(base_url: str) -> Endpoint:
     Raises: UsageError [BASE_URL]; the message never repeats a user name or password found in it.
     """
     text = base_url.strip()
+    if any(character <= " " or character == "\x7f" for character in text):
+        raise _refusal("it holds white space or control characters")  # the URL parser drops some of them silently
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
