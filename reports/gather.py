@@ -42,7 +42,10 @@ class Gathered:
 def gather(bundles: Iterable[Bundle], rules: Rules) -> Gathered:
     """Judge all bundles together."""
     gathered = Gathered()
-    unique = {identify(bundle): bundle for bundle in bundles}
+    unique: dict[str, Bundle] = {}
+    for bundle in bundles:
+        key = identify(bundle)
+        unique[key] = min(bundle, unique.get(key, bundle), key=lambda each: each.name)
     sound = [unique[key] for key in sorted(unique) if is_sound(unique[key], rules, gathered.findings)]
     rules = _with_used_ids(rules, sound)
     by_column: dict[str, list[Bundle]] = {}

@@ -1,0 +1,153 @@
+"""The board as JSON: a versioned form with sorted keys, for whoever reads boards by program.
+
+Room: pure; takes a Board and returns text. docs/schemas/board-1.json describes the form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from lanes.record import Json, group_to_json
+from reports.admit import LiveProof
+from reports.board import Board, Column, Row
+from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason
+from reports.items import Item
+from reports.render.characters import as_unicode
+from reports.words import cell_status, cell_words
+
+SCHEMA = "board/1"
+
+
+def render_json(board: Board) -> str:
+    """The whole board as one JSON document in ASCII, sorted, ending in a newline."""
+    return json.dumps(_cleaned(board_to_json(board)), indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def board_to_json(board: Board) -> dict[str, Json]:
+    """The board as a JSON object."""
+    return {
+        "schema": SCHEMA,
+        "banner": board.banner,
+        "subject": group_to_json(board.subject),
+        "columns": [_column(column) for column in board.columns],
+        "claims": [_row(board, row) for row in board.rows],
+        "voids": [
+            {
+                "lane": v.lane,
+                "code": v.code,
+                "rule": v.rule,
+                "node_id": v.node_id,
+                "record": v.record_id,
+                "text": v.text,
+            }
+            for v in board.voids
+        ],
+        "notices": [{"lane": each.lane, "kind": each.kind, "text": each.text} for each in board.notices],
+        "set_aside": [{"lane": s.lane, "bundle": s.bundle, "subject": s.subject} for s in board.set_aside],
+        "last_seen_live": [
+            {"claim": s.claim_id, "commit": s.commit, "days": s.days, "model": s.model, "host": s.host}
+            for s in board.last_seen
+        ],
+    }
+
+
+def _column(column: Column) -> dict[str, Json]:
+    return {
+        "id": column.id,
+        "lane": column.lane,
+        "heading": column.heading,
+        "short": column.short,
+        "sub_heading": column.sub_heading,
+        "supports": column.supports,
+        "does_not_prove": column.does_not_prove,
+        "live": column.is_live,
+        "not_run": _reason(column.not_run),
+        "guard": column.guard,
+        "keys_removed": column.keys_removed,
+        "markers": list(column.markers),
+        "exit_codes": list(column.exit_codes),
+        "claims": dict(column.tally.as_dict()),
+        "item_counts": dict(column.item_tally.as_dict()),
+        "unclaimed": dict(column.unclaimed.as_dict()),
+        "bundles": list(column.bundles),
+        "items": [_item(item) for item in column.items],
+    }
+
+
+def _item(item: Item) -> dict[str, Json]:
+    return {
+        "node_id": item.node_id,
+        "claims": list(item.claim_ids),
+        "status": item.status,
+        "known": item.is_known,
+        "reason": _reason(item.reason),
+        "detail": item.detail,
+        "provenance": item.provenance,
+        "duration_ms": item.duration_ms,
+        "attempts": [group_to_json(attempt) for attempt in item.attempts],
+        "failure": item.failure,
+        "notes": list(item.notes),
+        "properties": [[name, value] for name, value in item.properties],
+        "proofs": [_proof(proof) for proof in item.proofs],
+    }
+
+
+def _row(board: Board, row: Row) -> dict[str, Json]:
+    claim = row.claim
+    cells: dict[str, Json] = {}
+    for column in board.columns:
+        cells[column.id] = _cell(row.cells[column.id], is_live=column.is_live)
+    return {
+        "id": claim.id,
+        "sentence": claim.sentence,
+        "surface": claim.surface,
+        "owner": claim.owner,
+        "guarded": claim.guarded,
+        "required": list(claim.required),
+        "optional": list(claim.optional),
+        "cells": cells,
+    }
+
+
+def _cell(cell: Cell | None, *, is_live: bool) -> dict[str, Json]:
+    document: dict[str, Json] = {"status": cell_status(cell), "words": cell_words(cell, is_live=is_live)}
+    match cell:
+        case None:
+            pass
+        case NotRun() | Blocked():
+            document |= {"reason": _reason(cell.reason), "counts": dict(cell.tally.as_dict())}
+        case Proven():
+            document |= {"detail": cell.detail, "counts": dict(cell.tally.as_dict())}
+            document["proofs"] = [_proof(proof) for proof in cell.proofs]
+    return document
+
+
+def _proof(proof: LiveProof | Observed) -> dict[str, Json]:
+    if isinstance(proof, Observed):
+        return {"kind": "observed", "record": proof.record_id}
+    return {
+        "kind": proof.kind,
+        "record": proof.record_id,
+        "provider": proof.provider,
+        "model": proof.model,
+        "host": proof.host,
+        "endpoint": proof.endpoint,
+        "observed_at": proof.observed_at,
+        "flags": list(proof.flags),
+        "notes": list(proof.notes),
+    }
+
+
+def _reason(reason: Reason | None) -> Json:
+    return None if reason is None else {"code": reason.code, "text": reason.text, "words": reason.words}
+
+
+def _cleaned(value: Json) -> Json:
+    if isinstance(value, str):
+        return as_unicode(value)
+    if isinstance(value, Mapping):
+        return {as_unicode(name): _cleaned(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    return value

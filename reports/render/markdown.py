@@ -1,0 +1,132 @@
+"""The board as Markdown for a forge's step summary, cut to its limit with an exact count.
+
+Room: pure; takes a Board and returns text. Everything that came from a test is escaped or fenced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from reports.board import Board, Row
+from reports.items import Item
+from reports.render.characters import as_line, as_text
+from reports.render.lines import reason_lines, subject_line, void_line
+from reports.words import cell_words, counted_words, tally_words
+
+MAX_BYTES = 1_000_000  # a forge takes 1 MiB a step; the rest is room for what else the step writes
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_SPECIAL = re.compile(r"[\\`*_{}\[\]()#|~!+]|://")
+_FAILURE_LINES = 40
+_RESERVE = 4_000  # for the lines that say what was left out
+
+
+def render_markdown(board: Board, *, max_bytes: int = MAX_BYTES) -> str:
+    """The whole board as Markdown, within max_bytes of UTF-8.
+
+    Shape: banner, columns, void evidence, failures, claims, and then the rest; each part that is cut says by how much.
+    """
+    page = _Page(max_bytes - _RESERVE)
+    page.keep(["## Evidence board", "", f"**{escape(board.banner)}**", "", escape(subject_line(board)), ""])
+    page.keep(_column_table(board))
+    page.part("Void evidence, counted for nothing", [f"- {escape(void_line(void))}" for void in board.voids])
+    failures = [lines for column in board.columns for item in column.items if (lines := _failure(column.heading, item))]
+    page.part("Failed, flaky and blocked", failures)
+    page.part("Claims", [_claim_row(board, row) for row in board.rows], head=_claim_head(board))
+    notices = [f"- {escape(f'{each.lane}, {each.kind}: {each.text}')}" for each in board.notices]
+    page.part("About the evidence", notices)
+    aside = [f"- {escape(f'{each.lane}, {each.bundle}: about {each.subject}')}" for each in board.set_aside]
+    page.part("Set aside, evidence of another subject", aside)
+    page.part("Last seen live", _last_seen(board))
+    page.part("Why cells are not run or blocked", [f"- {escape(line)}" for line in reason_lines(board)])
+    unclaimed = [f"- {escape(c.heading)}: {counted_words(c.unclaimed)}" for c in board.columns if c.unclaimed.total]
+    page.part("Items that speak for no claim", unclaimed)
+    return page.text()
+
+
+def escape(value: str) -> str:
+    """One line of text that Markdown shows as it is: no markup, no HTML, no mention, no link."""
+    line = _SPECIAL.sub(lambda match: ":&#47;/" if match.group() == "://" else "\\" + match.group(), as_line(value))
+    return re.sub(r"&(?!#47;/)|[<>@]", lambda match: _ENTITIES[match.group()], line)
+
+
+class _Page:
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._lines: list[str] = []
+        self._size = 0
+
+    def keep(self, lines: Sequence[str]) -> None:
+        self._lines += lines
+        self._size += sum(_size(line) for line in lines)
+
+    def part(self, title: str, entries: Sequence[str], *, head: Sequence[str] = ()) -> None:
+        """One part with as many of its entries as there is room for, and the exact number of the others."""
+        if not entries:
+            return
+        self.keep(["", f"### {title}", "", *head])
+        shown = 0
+        for entry in entries:
+            if self._size + _size(entry) > self._budget:
+                break
+            self.keep([entry])
+            shown += 1
+        if shown < len(entries):
+            self.keep(["", f"{len(entries) - shown} of {len(entries)} left out: the summary is full."])
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def _size(line: str) -> int:
+    return len(line.encode("utf-8", "replace")) + 1
+
+
+def _column_table(board: Board) -> list[str]:
+    lines = [
+        "| column | who answers | passed/failed/flaky/stale/blocked/not run | guard | supports | does not prove |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for column in board.columns:
+        heading = f"**{escape(column.heading)}**"
+        counts = tally_words(column.tally)
+        if column.not_run is not None:
+            counts += f"<br>not run: {escape(column.not_run.words)}"
+        cells = (heading, escape(column.sub_heading), counts, escape(column.guard or "none shown"))
+        texts = (escape(column.supports), escape(column.does_not_prove))
+        lines.append(f"| {' | '.join((*cells, *texts))} |")
+    return lines
+
+
+def _claim_head(board: Board) -> list[str]:
+    headings = " | ".join(f"{escape(column.heading)}<br>{escape(column.short)}" for column in board.columns)
+    return [f"| claim | {headings} |", f"| --- |{' --- |' * len(board.columns)}"]
+
+
+def _claim_row(board: Board, row: Row) -> str:
+    words = [escape(cell_words(row.cells[column.id], is_live=column.is_live)) for column in board.columns]
+    return f"| {escape(row.claim.id)} | {' | '.join(words)} |"
+
+
+def _failure(heading: str, item: Item) -> str:
+    if item.status not in {"failed", "flaky", "blocked"}:
+        return ""
+    why = f": {item.reason.words}" if item.reason is not None else ""
+    head = f"- {escape(heading)}, {item.status}: {escape(item.node_id + why)}"
+    lines = as_text(item.failure).splitlines()
+    if not lines:
+        return head
+    shown = lines[-_FAILURE_LINES:]
+    before = [f"({len(lines) - len(shown)} lines before)"] if len(shown) < len(lines) else []
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(shown))), default=0))
+    block = [fence + "text", *before, *shown, fence]
+    return "\n".join([head, "", *(f"  {line}" for line in block)])
+
+
+def _last_seen(board: Board) -> list[str]:
+    found: list[str] = []
+    for seen in board.last_seen:
+        here = "this commit" if seen.commit == board.subject.commit else "not this commit"
+        words = f"{seen.claim_id} on {seen.commit[:7]} ({here}), {seen.days} days ago, {seen.model} at {seen.host}"
+        found.append(f"- {escape(words)}")
+    return found

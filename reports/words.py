@@ -1,0 +1,140 @@
+"""Words: how a cell, a reason, a count and the banner read, the same in every output.
+
+Room: pure. The board and the renderers come in; none of them words a status of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lanes.policy import LanePolicy
+from lanes.record import REASONS
+from reports.admit import LiveProof
+from reports.cells import STATUSES, Blocked, Cell, NotRun, Proven, Status, Tally, status_of
+from reports.items import Item
+
+NO_LIVE = "No claim on this board has been observed against a real model."
+NO_HOSTED = "No claim on this board has been observed against a hosted model."
+NOT_ASKED = "-"
+NOT_REQUIRED = "not required"
+_WORST_FIRST: tuple[Status, ...] = tuple(reversed(STATUSES))
+
+
+def cell_words(cell: Cell | None, *, is_live: bool) -> str:
+    """What a cell reads, in words; an empty live cell is a sentence, never a blank, a dash or a tick."""
+    if cell is None:
+        return NOT_REQUIRED if is_live else NOT_ASKED
+    match cell:
+        case NotRun():
+            return _led_words(cell.reason.code, "not run", cell.tally)
+        case Blocked():
+            return _led_words(cell.reason.code, "blocked", cell.tally)
+        case Proven():
+            lead = f"{cell.verdict} {cell.tally.of(cell.verdict)}"
+            return ", ".join([f"{lead} ({cell.detail})" if cell.detail else lead, *_rest(cell.tally, cell.verdict)])
+
+
+def _led_words(code: str, status: Status, tally: Tally) -> str:
+    reason = REASONS.get(code, code)
+    rest = _rest(tally, status)
+    if not rest and tally.total <= 1:
+        return f"{status}: {reason}"
+    return ", ".join([f"{status} {tally.of(status)} ({reason})", *rest])
+
+
+def _rest(tally: Tally, leading: Status) -> list[str]:
+    return [f"{status} {tally.of(status)}" for status in _WORST_FIRST if status != leading and tally.of(status)]
+
+
+def cell_reason(cell: Cell | None) -> str:
+    """The whole reason of a cell that was not run or is blocked, with its free text."""
+    return cell.reason.words if isinstance(cell, NotRun | Blocked) else ""
+
+
+def cell_status(cell: Cell | None) -> str:
+    """The one status word of a cell, or that the claim does not ask."""
+    return "not asked" if cell is None else status_of(cell)
+
+
+def tally_words(tally: Tally) -> str:
+    """All six counts of a tally, in the fixed order passed to not run."""
+    counts = (tally.passed, tally.failed, tally.flaky, tally.stale, tally.blocked, tally.not_run)
+    return "/".join(str(count) for count in counts)
+
+
+def counted_words(tally: Tally) -> str:
+    """The counts of a tally that are not zero, in words; known failures are told apart."""
+    found = [f"{status} {tally.of(status)}" for status in STATUSES if status != "failed" and tally.of(status)]
+    unexpected = tally.failed - tally.known
+    found += [f"failed {unexpected}"] if unexpected else []
+    found += [f"failed (known) {tally.known}"] if tally.known else []
+    return ", ".join(found) or "nothing"
+
+
+def column_heading(column_id: str, policy: LanePolicy) -> str:
+    """The heading of a column; a private endpoint has a column of its own and says so."""
+    _lane, _colon, endpoint = column_id.partition(":")
+    return f"{policy.heading}, private endpoint {endpoint}" if endpoint else policy.heading
+
+
+def column_sub_heading(policy: LanePolicy, items: Sequence[Item]) -> str:
+    """The sub-heading of a column with DATE, MODEL and HOST from the evidence, or the words that there are none."""
+    if policy.ceiling == "live":
+        return _live_sub_heading(items)
+    if policy.ceiling == "recorded":
+        return _recorded_sub_heading(policy, items)
+    return policy.sub_heading
+
+
+def column_short(policy: LanePolicy, items: Sequence[Item]) -> str:
+    """Who answers in a column, in one word or two."""
+    if policy.name == "unit":
+        return "stand-ins"
+    classes = {item.provenance for item in items if item.provenance != "none"}
+    return "scripted" if policy.ceiling == "recorded" and classes == {"scripted"} else policy.ceiling
+
+
+def _live_sub_heading(items: Sequence[Item]) -> str:
+    proofs = [proof for item in items for proof in item.proofs if isinstance(proof, LiveProof)]
+    if not proofs:
+        return "live; nothing was observed"
+    return "live, " + ", ".join(sorted({_proof_words(proof) for proof in proofs}))
+
+
+def _proof_words(proof: LiveProof) -> str:
+    day = proof.observed_at[:10]
+    return f"{proof.model} at {proof.host}{f' on {day}' if day else ''}"
+
+
+def _recorded_sub_heading(policy: LanePolicy, items: Sequence[Item]) -> str:
+    judged = [item for item in items if item.status not in {"not run", "blocked"} and item.provenance != "none"]
+    recorded = [dict(item.properties) for item in judged if item.provenance == "recorded"]
+    scripted = sum(1 for item in judged if item.provenance == "scripted")
+    if recorded:
+        dates = sorted(found for each in recorded if (found := each.get("cassette.oldest_recorded_at", "")[:10]))
+        models = sorted({found for each in recorded if (found := each.get("cassette.recorded_model", ""))})
+        told = policy.sub_heading.replace("DATE", dates[0] if dates else "an unknown date")
+        told = told.replace("MODEL", ", ".join(models) or "an unknown model")
+        return told + (f"; {scripted} of {len(judged)} tests replay scripted answers" if scripted else "")
+    if scripted:
+        return "scripted answers replayed from session logs; no model spoke in them"
+    return "recorded answers; nothing was replayed"
+
+
+def banner_text(proofs: Sequence[tuple[str, LiveProof]]) -> str:
+    """The sentence every output opens with, from the proven cells of the live columns."""
+    hosted = [(claim_id, proof) for claim_id, proof in proofs if proof.kind == "hosted"]
+    local = [(claim_id, proof) for claim_id, proof in proofs if proof.kind == "local"]
+    told = ""
+    if local:
+        told = f" A model on this machine answered: {_answered(local)}."
+    if hosted:
+        return f"Observed against a hosted model: {_answered(hosted)}.{told}"
+    return f"{NO_HOSTED}{told}" if local else NO_LIVE
+
+
+def _answered(proofs: Sequence[tuple[str, LiveProof]]) -> str:
+    by_proof: dict[str, set[str]] = {}
+    for claim_id, proof in proofs:
+        by_proof.setdefault(_proof_words(proof), set()).add(claim_id)
+    return "; ".join(f"{words} ({', '.join(sorted(ids))})" for words, ids in sorted(by_proof.items()))
