@@ -12,11 +12,9 @@ import asyncio
 import contextlib
 import difflib
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,18 +22,16 @@ from urllib.parse import urlsplit
 import httpx
 from mock_provider.server import ServerThread
 
-from harness.assemble import assemble
-from harness.model.messages import Message, SessionId, TextBlock, UserSource
-from harness.settings import Flags, Settings, from_environment
 from lanes.cassette import CassettePlayer
 from lanes.errors import CassetteError, UsageError
-from lanes.normalize import Json, Place, places_of, replace_places
+from lanes.normalize import Json, replace_places
+from lanes.playing import Target, drive_story, workspace_places
 from lanes.program import Program, check_story
 from lanes.providers import has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor, is_loopback, secrets_of
 from lanes.scenario import Scenario, find_scenario, write_workspace
-from lanes.session_log import LOG_NAME, ORIGIN_NAME, WORKSPACE, load_recorded_log
+from lanes.session_log import LOG_NAME, ORIGIN_NAME, load_recorded_log
 from lanes.story_log import check_log, read_rows
 from lanes.subject import current_subject
 from lanes.world import check_world
@@ -43,16 +39,6 @@ from lanes.world import check_world
 CASSETTES = Path("cassettes")
 SEED = "recorded"
 EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Who is asked. key is a variable's name; a loopback target needs none and is never a live one."""
-
-    base_url: str
-    provider: str
-    model: str
-    key: str | None
 
 
 def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> str:
@@ -159,50 +145,6 @@ async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Re
         _check_world(scenario, workspace)
 
 
-async def drive_story(
-    scenario: Scenario,
-    target: Target,
-    environ: Mapping[str, str],
-    workspace: Path,
-    sessions: Path,
-    transport: httpx.AsyncBaseTransport,
-) -> Path:
-    """Play all runs of a story through the one factory, each in a lifetime of its own, and give the log's file.
-
-    Shape: the story's own script answers nothing here; whoever stands behind the transport does.
-    """
-    write_workspace(scenario, workspace)
-    resume: SessionId | None = None
-    path: Path | None = None
-    for run in scenario.runs:
-        assembled = await assemble(
-            _settings(target, environ, workspace, sessions),
-            transport=_Shared(transport),
-            resume=resume if run.resume else None,
-        )
-        try:
-            message = Message(assembled.new_message_id(), "user", (TextBlock(run.task),), UserSource())
-            assembled.agent.followup(message)
-            await assembled.agent.when_idle()
-            await assembled.writer.flush()
-            resume, path = assembled.writer.log.header.id, assembled.writer.path
-        finally:
-            await assembled.close()
-    if path is None:
-        raise CassetteError("the story has no run", where=scenario.name, expected="at least one", fix="add one")
-    return path
-
-
-class _Shared(httpx.AsyncBaseTransport):
-    """A transport that outlives the client it is given to: closing it is its owner's business."""
-
-    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await self._inner.handle_async_request(request)
-
-
 def record_session_log(scenario: Scenario, folder: Path) -> None:
     """Play the story's own script through the real program over loopback, and keep the session log.
 
@@ -239,26 +181,6 @@ def record_session_log(scenario: Scenario, folder: Path) -> None:
         _replace(folder / LOG_NAME, text)
         _replace(folder / ORIGIN_NAME, json.dumps(origin, indent=1) + "\n")
         load_recorded_log(folder)
-
-
-def workspace_places(workspace: Path) -> tuple[Place, ...]:
-    """Every spelling of a run's folder, and what stands for it in a recording."""
-    return places_of({WORKSPACE: sorted({str(workspace), str(workspace.resolve())})})
-
-
-def _settings(target: Target, environ: Mapping[str, str], workspace: Path, sessions: Path) -> Settings:
-    wanted = ("PATH", "HARNESS_SEED", target.key or "OPENAI_API_KEY")
-    allowed = {name: environ[name] for name in wanted if name in environ}
-    return from_environment(
-        {"PATH": os.environ.get("PATH", os.defpath), **allowed},
-        Flags(
-            provider=target.provider,
-            model=target.model,
-            base_url=target.base_url,
-            session_root=str(sessions),
-            cwd=str(workspace),
-        ),
-    )
 
 
 def _check_world(scenario: Scenario, workspace: Path) -> None:

@@ -34,7 +34,6 @@ from mock_provider.script import build_script
 LOG_NAME = "session.jsonl"
 ORIGIN_NAME = "origin.json"
 ORIGIN_FIELDS = frozenset({"class", "story", "model", "recorder", "recorded_at", "note"})
-WORKSPACE = "/workspace"  # what stands in a committed log for the folder of the run; a log wants an absolute path
 FINISH_WORDS = {"stop": "stop", "tool-calls": "tool_calls", "max-tokens": "length"}
 
 
@@ -117,7 +116,7 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
     """Answers with the recorded log; use it as the transport of the product.
 
     Shape: one player is one conversation, over as many processes or resumes as the log has. places are this run's
-    folders; the log holds WORKSPACE instead. verify lists what is wrong: divergences and answers nobody asked for.
+    folders; the log holds a token instead. verify lists what is wrong: divergences and answers nobody asked for.
     """
 
     def __init__(self, folder: Path, *, places: Sequence[Place] = ()) -> None:
