@@ -62,8 +62,8 @@ class Tally:
         return int(getattr(self, status.replace(" ", "_")))
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """The counts by name, without those that are zero: a column that saw nothing does not even name a pass."""
+        return {each.name: count for each in fields(self) if (count := getattr(self, each.name))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from lanes.record import Json, group_to_json
 from reports.admit import LiveProof
 from reports.board import Board, Column, Row
 from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason
-from reports.items import Item
+from reports.items import Item, Void
 from reports.render.characters import as_unicode
 from reports.words import cell_status, cell_words
 
@@ -32,23 +32,24 @@ def board_to_json(board: Board) -> dict[str, Json]:
         "subject": group_to_json(board.subject),
         "columns": [_column(column) for column in board.columns],
         "claims": [_row(board, row) for row in board.rows],
-        "voids": [
-            {
-                "lane": v.lane,
-                "code": v.code,
-                "rule": v.rule,
-                "node_id": v.node_id,
-                "record": v.record_id,
-                "text": v.text,
-            }
-            for v in board.voids
-        ],
+        "voids": [_void(void) for void in board.voids],
         "notices": [{"lane": each.lane, "kind": each.kind, "text": each.text} for each in board.notices],
         "set_aside": [{"lane": s.lane, "bundle": s.bundle, "subject": s.subject} for s in board.set_aside],
         "last_seen_live": [
             {"claim": s.claim_id, "commit": s.commit, "days": s.days, "model": s.model, "host": s.host}
             for s in board.last_seen
         ],
+    }
+
+
+def _void(void: Void) -> dict[str, Json]:
+    return {
+        "lane": void.lane,
+        "code": void.code,
+        "rule": void.rule,
+        "node_id": void.node_id,
+        "record": void.record_id,
+        "text": void.text,
     }
 
 

@@ -117,9 +117,7 @@ def _last_seen(board: Board, paper: _Paper) -> None:
 
 
 def _lists(board: Board, paper: _Paper) -> None:
-    _section(
-        paper, "Void evidence, counted for nothing", [void_line(board, number) for number in range(len(board.voids))]
-    )
+    _section(paper, "Void evidence, counted for nothing", [void_line(void) for void in board.voids])
     _section(paper, "About the evidence", [f"{each.lane}, {each.kind}: {each.text}" for each in board.notices])
     aside = [f"{each.lane}, {each.bundle}: about {each.subject}" for each in board.set_aside]
     _section(paper, "Set aside, evidence of another subject", aside)

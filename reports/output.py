@@ -1,0 +1,167 @@
+"""Output: bundles in, the board in every form out, each file whole or not at all.
+
+Room: file input and output. The lane command comes in; nothing here decides what a cell reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lanes.bundle import Bundle, find_bundles
+from lanes.bundle_reading import read_bundle
+from lanes.claims import Claims, load_claims
+from lanes.providers import Provider, load_providers
+from lanes.record import Json, Subject
+from lanes.subject import current_subject
+from reports.admit import Admission, ProviderRow
+from reports.board import Board, LastSeen, fold
+from reports.render.json_board import render_json
+from reports.render.junit import render_junit
+from reports.render.markdown import render_markdown
+from reports.render.text import render_text
+from reports.verdict import Asked, exit_code
+
+HISTORY = Path("reports") / "history.jsonl"
+FILE_WIDTH = 120
+TEXT, MARKDOWN, JSON = "board.txt", "board.md", "board.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What was made of the bundles of an output folder."""
+
+    board: Board
+    exit_code: int
+    files: tuple[Path, ...]
+
+
+def build_reports(
+    out_dir: Path,
+    root: Path,
+    now: datetime,
+    *,
+    asked: Asked = Asked(),
+    subject: Subject | None = None,
+    claims: Claims | None = None,
+) -> tuple[Board, int]:
+    """Read every bundle under out_dir, fold the board, write it in all forms, and return it with the exit code.
+
+    Shape: without a subject, the one of the tree at root as it is now. Files of an earlier board are replaced.
+    Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
+    """
+    board = load_board(out_dir, root, now, subject=subject, claims=claims)
+    save_board(board, out_dir)
+    return board, exit_code(board, asked)
+
+
+def load_board(
+    out_dir: Path, root: Path, now: datetime, *, subject: Subject | None = None, claims: Claims | None = None
+) -> Board:
+    """Read every bundle under out_dir and fold the board, writing nothing."""
+    bundles: list[Bundle] = [read_bundle(folder) for folder in find_bundles(out_dir)]
+    known = load_claims() if claims is None else claims
+    about = current_subject(root) if subject is None else subject
+    admission = Admission(subject=about, providers=_provider_rows(load_providers()))
+    return fold(bundles, known, admission=admission, last_seen=read_last_seen(root / HISTORY, now))
+
+
+def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:
+    """Write the board in every form and return the files."""
+    out_dir.mkdir(parents=True, exist_ok=True)
+    documents = {
+        TEXT: render_text(board, width=FILE_WIDTH),
+        MARKDOWN: render_markdown(board),
+        JSON: render_json(board),
+    }
+    documents |= {f"junit-{_file_part(column)}.xml": text for column, text in render_junit(board).items()}
+    for stale in out_dir.glob("junit-*.xml"):
+        if stale.name not in documents:
+            stale.unlink()
+    for name, text in documents.items():
+        _write_whole(out_dir / name, text)
+    return tuple(out_dir / name for name in documents)
+
+
+def show_board(board: Board, environ: Mapping[str, str], *, is_terminal: bool, columns: int) -> str:
+    """The board for a terminal: colours when it is one and nobody minds, as wide as it is."""
+    return render_text(board, width=columns, colour=wants_colour(environ, is_terminal=is_terminal))
+
+
+def wants_colour(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Whether to colour: NO_COLOR forbids it, FORCE_COLOR asks for it, else a terminal that is not dumb decides."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal and environ.get("TERM") != "dumb"
+
+
+def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
+    """The latest live pass of each claim in the history file; no file, no line.
+
+    Shape: a history line is a JSON object with claim, status, live, commit, at (ISO 8601), model and host. Lines of
+    another form are passed over: they say nothing about a live pass.
+    """
+    latest: dict[str, tuple[datetime, LastSeen]] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ()
+    for line in lines:
+        seen = _seen(line, now)
+        if seen is not None and (seen[1].claim_id not in latest or seen[0] > latest[seen[1].claim_id][0]):
+            latest[seen[1].claim_id] = seen
+    return tuple(latest[claim_id][1] for claim_id in sorted(latest))
+
+
+def _seen(line: str, now: datetime) -> tuple[datetime, LastSeen] | None:
+    try:
+        document: Json = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or document.get("status") != "passed" or document.get("live") is not True:
+        return None
+    texts = [document.get(name) for name in ("claim", "commit", "at", "model", "host")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    claim_id, commit, at, model, host = (str(text) for text in texts)
+    try:
+        when = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return when, LastSeen(claim_id, commit, max(0, (now - when).days), model, host)
+
+
+def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:
+    return {
+        each.name: ProviderRow(
+            name=each.name,
+            hosts=(each.host,),
+            path_prefix=each.path_prefix,
+            issues_id=bool(each.id_pattern),
+            id_pattern=each.id_pattern or ".+",
+            sends_date=each.sends_date,
+            private=each.peers == "private",
+        )
+        for each in providers
+    }
+
+
+def _file_part(column_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "-", column_id) or "lane"
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
