@@ -141,8 +141,9 @@ def stop_when(
     Shape: before_signal runs between the moment and the signal, for a second condition outside the program.
     Raises: ScenarioError when the output ends without the moment.
     """
-    with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
             command,
             cwd=folder,
             env=dict(environment),
@@ -150,15 +151,11 @@ def stop_when(
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,
-        )
-        output = child.stdout
-        seen: list[bytes] = []
+        ) as child,
+    ):
         try:
-            while line := output.readline() if output else b"":
-                seen.append(line)
-                if moment(_text(line)):
-                    break
-            else:
+            seen = _read_until(child, moment)
+            if seen is None:
                 child.wait(RUN_LIMIT_S)
                 errors.seek(0)
                 raise ScenarioError(
@@ -177,9 +174,18 @@ def stop_when(
         finally:
             if child.poll() is None:
                 child.kill()
-                child.communicate()
         errors.seek(0)
-        return Finished(_shell_code(child.returncode), _text(b"".join([*seen, rest])), _text(errors.read()))
+        return Finished(_shell_code(child.returncode), _text(seen + rest), _text(errors.read()))
+
+
+def _read_until(child: subprocess.Popen[bytes], moment: Callable[[str], bool]) -> bytes | None:
+    """What the child wrote up to the moment; None when its output ended without it."""
+    seen = b""
+    while line := child.stdout.readline() if child.stdout else b"":
+        seen += line
+        if moment(_text(line)):
+            return seen
+    return None
 
 
 @dataclass(slots=True)

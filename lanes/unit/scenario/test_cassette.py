@@ -120,10 +120,11 @@ async def test_a_third_request_is_refused_and_named(two_equal: Path) -> None:
         said = [await _ask(client) for _ in range(3)]
 
     assert said == ["first", "second", "unmatched error"]
-    assert player.verify() == (
+    problem = (
         "cassettes/openai_chat/two-step.yaml: request 3 arrived, 2 interactions are recorded [CASSETTE_EXHAUSTED]\n"
-        "  fix: undo the change, or record again: tox -e record -- two-step   (needs a key)",
+        "  fix: undo the change, or record again: tox -e record -- two-step   (needs a key)"
     )
+    assert player.verify() == (problem,)
 
 
 async def test_what_nobody_asked_for_is_named(two_equal: Path) -> None:

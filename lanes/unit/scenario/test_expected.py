@@ -112,5 +112,5 @@ def test_accepting_is_allowed_on_a_persons_machine_and_comparing_is_the_default(
 def test_a_damaged_expected_file_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a":1}\n{"a":\n', encoding="utf-8")
 
-    with pytest.raises(ExpectedError, match="a.jsonl, line 2: not valid JSON"):
+    with pytest.raises(ExpectedError, match=r"a\.jsonl, line 2: not valid JSON"):
         Expected(tmp_path).check_events("a.jsonl", [])

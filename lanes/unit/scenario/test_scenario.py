@@ -100,7 +100,7 @@ def test_an_unknown_scenario_lists_the_known_ones(tmp_path: Path) -> None:
 def test_a_file_that_is_not_named_after_its_scenario_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text(json.dumps(GOOD), encoding="utf-8")
 
-    with pytest.raises(ScenarioError, match="name is 'tiny', the file is other.json"):
+    with pytest.raises(ScenarioError, match=r"name is 'tiny', the file is other\.json"):
         load_scenarios(tmp_path)
 
 

@@ -1,0 +1,73 @@
+"""Facts of a log are read off its rows, and a log that says something else than the story is told so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lanes.errors import ScenarioError
+from lanes.scenario import LogFacts
+from lanes.story_log import check_log, log_facts, read_rows
+
+
+def _result(call_id: str, code: str | None = None) -> dict[str, object]:
+    block = {"type": "tool-result", "toolCallId": call_id, "content": [], **({"isError": True} if code else {})}
+    error = {"error": {"name": "ToolError", "code": code}} if code else {}
+    return {"type": "tool/result", "seq": 3, "data": {"message": {"content": [block]}, **error}}
+
+
+ROWS = [
+    {"type": "session", "id": "s"},
+    {"type": "request/header", "seq": 0, "data": {"reason": "initial"}},
+    {"type": "llm/retry", "seq": 1, "data": {"failure": {"code": "RATE_LIMIT"}}},
+    {"type": "tool/call", "seq": 2, "data": {"callId": "call_1"}},
+    _result("call_1"),
+    {"type": "tool/call", "seq": 4, "data": {"callId": "call_2"}},
+    _result("call_2", "TOOL_TIMEOUT"),
+    {"type": "turn/end", "seq": 6, "data": {"reason": {"kind": "completed"}}},
+]
+FACTS = LogFacts(
+    turn_ends=("completed",),
+    tools=("call call_1", "result call_1", "call call_2", "error call_2 TOOL_TIMEOUT"),
+    retries=("RATE_LIMIT",),
+    headers=("initial",),
+)
+
+
+def test_the_facts_are_read_in_order() -> None:
+    assert log_facts(ROWS) == FACTS
+
+
+def test_facts_a_story_does_not_name_are_not_compared() -> None:
+    assert check_log(LogFacts(), ROWS) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        pytest.param(
+            LogFacts(turn_ends=("aborted",)), "log, turn_ends: ['completed'], expected ['aborted']", id="turn-end"
+        ),
+        pytest.param(LogFacts(retries=()), "log, retries: ['RATE_LIMIT'], expected []", id="retry"),
+        pytest.param(LogFacts(headers=()), "log, headers: ['initial'], expected []", id="header"),
+    ],
+)
+def test_another_fact_is_named_with_both_values(wanted: LogFacts, problem: str) -> None:
+    assert check_log(wanted, ROWS) == [problem]
+
+
+def test_a_tool_that_ran_twice_is_another_order() -> None:
+    twice = [*ROWS[:5], *ROWS[3:5], *ROWS[5:]]
+
+    assert check_log(FACTS, twice) != []
+
+
+def test_a_torn_last_line_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    whole = read_rows(path)
+    path.write_text(path.read_text(encoding="utf-8")[:-1], encoding="utf-8")
+
+    assert whole == ROWS
+    with pytest.raises(ScenarioError, match="no newline"):
+        read_rows(path)
