@@ -98,8 +98,8 @@ class SessionLog(Sequence[Event]):
     def __getitem__(self, seq: int | slice) -> Event | tuple[Event, ...]:
         if isinstance(seq, slice):
             start, stop, stride = seq.indices(len(self._events))
-            if start >= self._packed_end:
-                return cast("tuple[Event, ...]", tuple(self._events[start:stop:stride]))
+            if self._packed_end == 0 or (stride > 0 and start >= self._packed_end):
+                return cast("tuple[Event, ...]", tuple(self._events[seq]))
             return tuple(self[at] for at in range(start, stop, stride))
         entry = self._events[seq]
         if isinstance(entry, ChunkRow):
