@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,20 +24,12 @@ from reports.render.json_board import render_json
 from reports.render.junit import render_junit
 from reports.render.markdown import render_markdown
 from reports.render.text import render_text
-from reports.verdict import Asked, exit_code
+from reports.verdict import EVERYTHING, Asked, exit_code
 
 HISTORY = Path("reports") / "history.jsonl"
 FILE_WIDTH = 120
+CLAIMS = Path("lanes") / "claims.toml"
 TEXT, MARKDOWN, JSON = "board.txt", "board.md", "board.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """What was made of the bundles of an output folder."""
-
-    board: Board
-    exit_code: int
-    files: tuple[Path, ...]
 
 
 def build_reports(
@@ -46,13 +37,13 @@ def build_reports(
     root: Path,
     now: datetime,
     *,
-    asked: Asked = Asked(),
+    asked: Asked = EVERYTHING,
     subject: Subject | None = None,
     claims: Claims | None = None,
 ) -> tuple[Board, int]:
     """Read every bundle under out_dir, fold the board, write it in all forms, and return it with the exit code.
 
-    Shape: without a subject, the one of the tree at root as it is now. Files of an earlier board are replaced.
+    Shape: without a subject, the one of the tree at root as it is now; without claims, those of its claims file. Files of an earlier board are replaced.
     Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
     """
     board = load_board(out_dir, root, now, subject=subject, claims=claims)
@@ -65,7 +56,7 @@ def load_board(
 ) -> Board:
     """Read every bundle under out_dir and fold the board, writing nothing."""
     bundles: list[Bundle] = [read_bundle(folder) for folder in find_bundles(out_dir)]
-    known = load_claims() if claims is None else claims
+    known = _claims_of(root) if claims is None else claims
     about = current_subject(root) if subject is None else subject
     admission = Admission(subject=about, providers=_provider_rows(load_providers()))
     return fold(bundles, known, admission=admission, last_seen=read_last_seen(root / HISTORY, now))
@@ -118,6 +109,11 @@ def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
         if seen is not None and (seen[1].claim_id not in latest or seen[0] > latest[seen[1].claim_id][0]):
             latest[seen[1].claim_id] = seen
     return tuple(latest[claim_id][1] for claim_id in sorted(latest))
+
+
+def _claims_of(root: Path) -> Claims:
+    path = root / CLAIMS
+    return load_claims(path) if path.exists() else Claims()
 
 
 def _seen(line: str, now: datetime) -> tuple[datetime, LastSeen] | None:

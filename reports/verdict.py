@@ -31,7 +31,10 @@ class Asked:
     strict: bool = False
 
 
-def exit_code(board: Board, asked: Asked = Asked()) -> int:
+EVERYTHING = Asked()
+
+
+def exit_code(board: Board, asked: Asked = EVERYTHING) -> int:
     """The exit code of a command that asked this of the board.
 
     Shape: 0 passed, 1 failed, 2 usage, 3 void evidence, conflict or guard, 4 no live proof, 5 nothing was run.
