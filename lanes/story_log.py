@@ -14,6 +14,12 @@ from lanes.errors import ScenarioError
 from lanes.normalize import Json
 from lanes.scenario import LogFacts
 
+ROW_CHUNKS = {
+    "text-chunks": ("text-delta", "text"),
+    "reasoning-chunks": ("reasoning-delta", "text"),
+    "tool-call-chunks": ("tool-call-delta", "argumentsDelta"),
+}
+
 
 def read_rows(path: Path) -> list[Json]:
     """The rows of a log file; every line must be JSON and end with a newline."""
@@ -22,6 +28,37 @@ def read_rows(path: Path) -> list[Json]:
     if lines[-1]:
         raise ScenarioError("the log's last line has no newline", where=path.name, expected="whole lines", fix="")
     return [json.loads(line) for line in lines[:-1]]
+
+
+def unpack_rows(rows: Sequence[Json]) -> list[Json]:
+    """One row an event: where the writer cut its batches, and so which runs it packed, is nobody's contract."""
+    events: list[Json] = []
+    for row in rows:
+        kind = row.get("type") if isinstance(row, dict) else None
+        if isinstance(row, dict) and kind in ROW_CHUNKS:
+            events.extend(_unpack_row(row, str(kind)))
+        else:
+            events.append(row)
+    return events
+
+
+def _unpack_row(row: Mapping[str, Json], kind: str) -> list[Json]:
+    data = inside(row, "data")
+    pieces, gaps = data.get("args", data.get("texts")), data.get("dt")
+    seq, time = row.get("seq0"), row.get("time0")
+    if not (isinstance(pieces, list) and isinstance(gaps, list) and isinstance(seq, int) and isinstance(time, int)):
+        raise ScenarioError(f"a packed row of kind {kind!r} is not whole", where="session log", expected="", fix="")
+    type_of_chunk, name_of_text = ROW_CHUNKS[kind]
+    common: dict[str, Json] = {"type": type_of_chunk, "index": data.get("index")}
+    common |= {key: data[key] for key in ("id", "name") if key in data}
+    events: list[Json] = []
+    for number, piece in enumerate(pieces):
+        gap = gaps[number - 1] if number else 0
+        time += gap if isinstance(gap, int) else 0
+        chunk: Json = {**common, name_of_text: piece}
+        body: Json = {"turn": data.get("turn"), "step": data.get("step"), "chunk": chunk}
+        events.append({"type": "assistant/chunk", "seq": seq + number, "time": time, "data": body})
+    return events
 
 
 def check_log(facts: LogFacts, rows: Sequence[Json]) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from lanes.errors import ScenarioError
 from lanes.scenario import LogFacts
-from lanes.story_log import check_log, log_facts, read_rows
+from lanes.story_log import check_log, log_facts, read_rows, unpack_rows
 
 
 def _result(call_id: str, code: str | None = None) -> dict[str, object]:
@@ -71,3 +71,34 @@ def test_a_torn_last_line_is_an_error(tmp_path: Path) -> None:
     assert whole == ROWS
     with pytest.raises(ScenarioError, match="no newline"):
         read_rows(path)
+
+
+def test_a_packed_run_and_the_same_run_unpacked_are_one_list_of_events() -> None:
+    packed = [
+        {
+            "type": "text-chunks",
+            "seq0": 4,
+            "time0": 100,
+            "data": {"turn": 1, "step": 2, "index": 0, "dt": [5, -2], "texts": ["a", "b", "c"]},
+        },
+        {
+            "type": "tool-call-chunks",
+            "seq0": 7,
+            "time0": 110,
+            "data": {"turn": 1, "step": 2, "index": 1, "id": "call_1", "dt": [0], "args": ["{", "}"]},
+        },
+    ]
+
+    def delta(seq: int, time: int, **chunk: object) -> dict[str, object]:
+        data = {"turn": 1, "step": 2, "chunk": chunk}
+        return {"type": "assistant/chunk", "seq": seq, "time": time, "data": data}
+
+    assert unpack_rows([ROWS[0], *packed]) == [
+        ROWS[0],
+        delta(4, 100, type="text-delta", index=0, text="a"),
+        delta(5, 105, type="text-delta", index=0, text="b"),
+        delta(6, 103, type="text-delta", index=0, text="c"),
+        delta(7, 110, type="tool-call-delta", index=1, id="call_1", argumentsDelta="{"),
+        delta(8, 110, type="tool-call-delta", index=1, id="call_1", argumentsDelta="}"),
+    ]
+    assert unpack_rows(unpack_rows(packed)) == unpack_rows(packed)

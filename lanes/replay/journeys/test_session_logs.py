@@ -1,0 +1,49 @@
+"""Committed session logs driven through the loop: every request as the log implies it, the same log at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lanes.expected import diff_events
+from lanes.normalize import Identities, Json, normalize_log
+from lanes.playing import Target, drive_story, workspace_places
+from lanes.policy import DUMMY_KEY
+from lanes.scenario import find_scenario
+from lanes.story_log import check_log, read_rows, unpack_rows
+from lanes.world import check_world
+
+LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
+NAMES = sorted(folder.name for folder in LOGS.iterdir())
+STORIES = [pytest.param(name, id=name, marks=pytest.mark.claim(find_scenario(name).claim)) for name in NAMES]
+TARGET = Target("http://none.invalid/v1", "openai", "m-small", None)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A fresh workspace and a session root."""
+    workspace, sessions = tmp_path / "workspace", tmp_path / "sessions"
+    workspace.mkdir()
+    sessions.mkdir()
+    return workspace, sessions
+
+
+def _comparable(path: Path, workspace: Path) -> list[Json]:
+    return normalize_log(unpack_rows(read_rows(path)), workspace_places(workspace), Identities())
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_the_loop_reproduces_a_recorded_session_in_a_fresh_folder(
+    name: str, channels: object, folders: tuple[Path, Path]
+) -> None:
+    workspace, sessions = folders
+    scenario = find_scenario(name)
+    player = channels.session_log(LOGS / name, places=workspace_places(workspace))
+
+    log = await drive_story(scenario, TARGET, {"OPENAI_API_KEY": DUMMY_KEY}, workspace, sessions, player)
+
+    recorded = _comparable(LOGS / name / "session.jsonl", workspace)
+    assert player.verify() == ()
+    assert diff_events(recorded, _comparable(log, workspace)) == []
+    assert [*check_world(scenario.world, workspace), *check_log(scenario.log, read_rows(log))] == []
