@@ -1,0 +1,111 @@
+"""From a taken step to the reply that a dialect renders: copies filled, ids derived, tokens counted.
+
+Room: pure; the engine comes in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from mock_provider.asked import Asked, Refusal
+from mock_provider.copying import CopyError, Source
+from mock_provider.dialects.codec import Reply, SaidCall, count_usage, finish_of
+from mock_provider.json_values import encode_json
+from mock_provider.playback import Taken
+from mock_provider.steps import HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
+
+ID_LENGTH = 24
+
+
+def derive_id(script: Script, taken: Taken, kind: str, number: int = 0) -> str:
+    """An id from script, conversation, client, request and step alone; its prefix tells it from a live one."""
+    cursor = taken.cursor
+    seed = [script.digest, cursor.conversation.name, cursor.client, str(taken.use), str(taken.step.number), kind]
+    digest = hashlib.sha256("\x1f".join([*seed, str(number)]).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"mock-{kind}-{digest[:ID_LENGTH]}"
+
+
+def compose_reply(script: Script, taken: Taken, asked: Asked) -> Reply:
+    """Fill a step's answer in. Raises: CopyError for a placeholder without a value."""
+    step = taken.step
+    source = Source(asked.body, taken.groups)
+    parts: list[Part] = []
+    calls: list[SaidCall] = []
+    for part in step.parts:
+        if isinstance(part, Text):
+            parts.append(Text(source.text(part.text)))
+        elif isinstance(part, Reasoning):
+            parts.append(Reasoning(source.text(part.text)))
+        elif isinstance(part, RefusalText):
+            parts.append(RefusalText(source.text(part.text)))
+        else:
+            if isinstance(part, ToolCall):
+                calls.append(_call(script, taken, part, source, len(calls)))
+            parts.append(part)
+    return Reply(
+        parts=tuple(parts),
+        calls=tuple(calls),
+        finish=finish_of(step.finish, parts),
+        counts=count_usage(step.usage, asked, parts, calls),
+        stream=step.stream,
+        id=derive_id(script, taken, "chatcmpl"),
+        model=step.model or script.model or asked.model,
+        created=script.created,
+        flavour=script.flavour,
+    )
+
+
+def _call(script: Script, taken: Taken, part: ToolCall, source: Source, number: int) -> SaidCall:
+    if part.raw is not None:
+        arguments = source.text(part.raw)
+    else:
+        arguments = encode_json(source.json(dict(part.arguments or {}))).decode("utf-8")
+    call_id = part.id if part.own_id else derive_id(script, taken, "call", number)
+    return SaidCall(call_id, part.name, arguments, number if part.index is None else part.index)
+
+
+_DEFAULTS: dict[int, tuple[str, str | None, str]] = {
+    400: ("invalid_request_error", None, "The request was refused."),
+    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
+    402: ("invalid_request_error", "invalid_request_error", "Insufficient Balance"),
+    403: ("invalid_request_error", "unsupported_country_region_territory", "The request is not allowed."),
+    404: ("invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it."),
+    413: ("invalid_request_error", None, "The request body is too large."),
+    429: ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
+    500: ("server_error", None, "The server had an error while processing your request. Sorry about that!"),
+    502: ("server_error", None, "Bad gateway."),
+    503: ("server_error", None, "The engine is currently overloaded, please try again later."),
+    504: ("server_error", None, "The request timed out."),
+    529: ("overloaded_error", None, "Overloaded"),
+}
+_BY_CODE: dict[str, tuple[str, str]] = {
+    "insufficient_quota": (
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    "context_length_exceeded": (
+        "invalid_request_error",
+        "This model's maximum context length is exceeded by your messages. Please reduce their length.",
+    ),
+    "rate_limit_exceeded": ("requests", "Rate limit reached for requests. Please try again later."),
+}
+
+
+def compose_refusal(error: HttpError, source: Source) -> Refusal:
+    """Fill an error answer in: the script's words, else the provider's usual ones for this code or status."""
+    fallback = ("server_error", None, "The server had an error.") if error.status >= 500 else _DEFAULTS[400]
+    kind, code, message = _DEFAULTS.get(error.status, fallback)
+    if error.code is not None:
+        code = error.code
+        kind, message = _BY_CODE.get(error.code, (kind, message))
+    headers = list(error.headers)
+    if error.retry_after_s is not None:
+        whole = error.retry_after_s == int(error.retry_after_s)
+        headers.append(("retry-after", str(int(error.retry_after_s) if whole else error.retry_after_s)))
+    if error.retry_after_ms is not None:
+        headers.append(("retry-after-ms", str(error.retry_after_ms)))
+    text = source.text(error.message) if error.message else message
+    return Refusal(error.status, "scripted", text, error.kind or kind, code, None, tuple(headers))
+
+
+__all__ = ["CopyError", "compose_refusal", "compose_reply", "derive_id"]

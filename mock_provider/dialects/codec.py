@@ -1,0 +1,114 @@
+"""What every dialect offers, and the neutral reply it renders.
+
+Room: pure; the dialects implement it, the engine uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
+from mock_provider.faults import Item
+from mock_provider.json_values import Json, JsonObject
+from mock_provider.pieces import count_tokens
+from mock_provider.steps import Part, Reasoning, RefusalText, Script, StreamPlan, Text, ToolCall, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SaidCall:
+    """A tool call with its final id and arguments text. Shape: id None leaves the id out."""
+
+    id: str | None
+    name: str
+    arguments: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Token counts of one answer."""
+
+    input: int
+    output: int
+    cached: int
+    reasoning: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A step's answer with everything filled in.
+
+    Shape: parts in order, a ToolCall standing for the next of calls; finish None leaves it out; counts None, too.
+    """
+
+    parts: tuple[Part, ...]
+    calls: tuple[SaidCall, ...]
+    finish: str | None
+    counts: Counts | None
+    stream: StreamPlan
+    id: str
+    model: str
+    created: int
+    flavour: str
+
+    @property
+    def text(self) -> str:
+        """All answer text."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def reasoning(self) -> str:
+        """All thinking text."""
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
+    @property
+    def refusal(self) -> str:
+        """All refusal text."""
+        return "".join(part.text for part in self.parts if isinstance(part, RefusalText))
+
+    def as_message(self) -> AskedMessage:
+        """The message a client will send back as history."""
+        calls = tuple(AskedCall(call.id or "", call.name, call.arguments) for call in self.calls)
+        text = self.text or self.refusal
+        return AskedMessage("assistant", (text,) if text else (), calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One wire format.
+
+    Shape: check_access and read refuse like the provider; whole, stream and error render.
+    """
+
+    name: str
+    content_type_stream: str
+    check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
+    read: Callable[[Json, Mapping[str, str], Script], Asked | Refusal]
+    whole: Callable[[Asked, Reply], bytes]
+    stream: Callable[[Asked, Reply], Sequence[Item]]
+    error: Callable[[Refusal, Script], JsonObject]
+
+
+def count_usage(usage: Usage, asked: Asked, parts: Sequence[Part], calls: Sequence[SaidCall]) -> Counts | None:
+    """Count tokens by the local rule wherever the script does not say a number; None when it says none."""
+    if usage.is_absent:
+        return None
+    texts = [text for message in asked.messages for text in message.texts]
+    texts += [call.name + call.arguments for message in asked.messages for call in message.calls]
+    texts += [result.text for message in asked.messages for result in message.results]
+    said = [part.text for part in parts if isinstance(part, Text | RefusalText)]
+    said += [call.name + call.arguments for call in calls]
+    thought = [part.text for part in parts if isinstance(part, Reasoning)]
+    reasoning = usage.reasoning if usage.reasoning is not None else count_tokens(*thought)
+    counted = count_tokens(*said) + reasoning
+    given_input = usage.input if usage.input is not None else max(count_tokens(*texts), usage.cached or 0, 1)
+    output = usage.output if usage.output is not None else counted
+    return Counts(given_input, output, min(usage.cached or 0, given_input), min(reasoning, output))
+
+
+def finish_of(finish: str | None, parts: Sequence[Part]) -> str | None:
+    """Choose the finish reason a step leaves open: tool_calls after tool calls, else stop."""
+    if finish != "":
+        return finish
+    return "tool_calls" if any(isinstance(part, ToolCall) for part in parts) else "stop"

@@ -1,0 +1,184 @@
+"""The requests seen, redacted before they are kept, with helpers to look at them.
+
+Room: reads and writes one file when asked; the engine writes, tests read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mock_provider.errors import UsageError
+from mock_provider.json_values import Json, JsonObject
+
+MAX_ENTRIES = 10_000
+MAX_BODY_BYTES = 24 << 20  # of all bodies kept together; older ones are dropped first, their entries stay
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request and what became of it.
+
+    Shape: number counts arrivals from 1. problem says why it was refused, rule is the stable name of that.
+    end is "open" while the answer is under way, then "complete", "client gone at piece N" or "fault KIND".
+    """
+
+    number: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    dialect: str = ""
+    conversation: str | None = None
+    client: str = ""
+    step: int | None = None
+    matched: bool = False
+    rule: str | None = None
+    problem: str | None = None
+    status: int | None = None
+    pieces_sent: int = 0
+    gates_passed: list[str] = field(default_factory=list)
+    extra_fields: tuple[str, ...] = ()
+    end: str = "open"
+    reply_digest: str = ""
+    body_text: str | None = None
+
+    @property
+    def body(self) -> Json:
+        """The request body, redacted; None when there was none, it was not JSON, or it was dropped for space."""
+        if self.body_text is None:
+            return None
+        try:
+            value: Json = json.loads(self.body_text)
+        except ValueError:
+            return None
+        return value
+
+    def to_json(self) -> JsonObject:
+        """The entry as one JSON object, keys in fixed order."""
+        gates: list[Json] = list(self.gates_passed)
+        extra: list[Json] = list(self.extra_fields)
+        headers: JsonObject = dict(self.headers)
+        return {
+            "number": self.number,
+            "conversation": self.conversation,
+            "client": self.client,
+            "step": self.step,
+            "dialect": self.dialect,
+            "method": self.method,
+            "path": self.path,
+            "headers": headers,
+            "body": self.body,
+            "extra_fields": extra,
+            "matched": self.matched,
+            "rule": self.rule,
+            "problem": self.problem,
+            "status": self.status,
+            "pieces_sent": self.pieces_sent,
+            "gates_passed": gates,
+            "end": self.end,
+            "reply_digest": self.reply_digest,
+        }
+
+    def __str__(self) -> str:
+        who = f" {self.conversation or 'single'}{f'@{self.client}' if self.client else ''}" if self.matched else ""
+        step = f" step {self.step}" if self.step else ""
+        told = f": {self.problem.splitlines()[0]}" if self.problem else ""
+        return f"#{self.number} {self.method} {self.path} → {self.status or '-'}{who}{step}, {self.end}{told}"
+
+
+class Journal:
+    """All entries, oldest first, bounded.
+
+    Limits: MAX_ENTRIES entries and MAX_BODY_BYTES of bodies; `dropped` counts entries that had to go.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._entries: deque[Entry] = deque()
+        self._with_body: deque[Entry] = deque()
+        self._body_bytes = 0
+        self._path = path
+        self.dropped = 0
+        if path is not None:
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            except OSError as error:
+                what = f"the journal cannot be written: {error.strerror or error}"
+                raise UsageError(what, where=str(path), fix="check the path") from None
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything kept."""
+        return tuple(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, at: int) -> Entry:
+        return self._entries[at]
+
+    def of(self, conversation: str) -> tuple[Entry, ...]:
+        """The entries of one conversation."""
+        return tuple(entry for entry in self._entries if entry.conversation == conversation)
+
+    def bodies(self) -> tuple[Json, ...]:
+        """The request bodies in order of arrival."""
+        return tuple(entry.body for entry in self._entries)
+
+    def text(self) -> str:
+        """All entries, one line each, for failure messages."""
+        lines = [str(entry) for entry in self._entries]
+        if self.dropped:
+            lines.insert(0, f"({self.dropped} older requests were dropped)")
+        return "\n".join(lines) or "(no request arrived)"
+
+    def add(self, entry: Entry) -> None:
+        """Keep a new entry."""
+        self._entries.append(entry)
+        if entry.body_text is not None:
+            self._with_body.append(entry)
+            self._body_bytes += len(entry.body_text)
+        while self._body_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
+            self._drop_body(self._with_body.popleft())
+        if len(self._entries) > MAX_ENTRIES:
+            oldest = self._entries.popleft()
+            self.dropped += 1
+            if self._with_body and self._with_body[0] is oldest:
+                self._drop_body(self._with_body.popleft())
+
+    def _drop_body(self, entry: Entry) -> None:
+        self._body_bytes -= len(entry.body_text or "")
+        entry.body_text = None
+
+    def close_entry(self, entry: Entry) -> None:
+        """Write a finished entry to the file, if there is one."""
+        if self._path is None:
+            return
+        line = json.dumps(entry.to_json(), separators=(",", ":")) + "\n"
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line)
+
+    def clear(self) -> None:
+        """Forget everything kept; a file keeps what it has."""
+        self._entries.clear()
+        self._with_body.clear()
+        self._body_bytes = 0
+        self.dropped = 0
+
+
+class ReplyDigest:
+    """SHA-256 over the body bytes that were really sent."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, data: bytes) -> None:
+        """Count bytes in."""
+        self._hash.update(data)
+
+    def text(self) -> str:
+        """The digest in hexadecimal."""
+        return self._hash.hexdigest()
