@@ -28,6 +28,7 @@ USER_AGENT = "five-lanes-harness/0.1.0"
 MAX_ERROR_BODY_BYTES = 1 << 16  # error bodies say what they say in the first lines; more is a page of markup
 DRAIN_S = 0.1  # how long to wait for the end of a body whose answer is complete, to keep its connection
 
+_ABORTED = Failure("cancelled by the caller", "ABORTED")
 _NO_STREAM = frozenset({"text/html", "application/json", "application/problem+json"})
 _T = TypeVar("_T")
 
@@ -176,12 +177,15 @@ class _Exchange:
 
     async def advance(self) -> tuple[Chunk, ...]:
         """Wait for the next piece of the answer and return its chunks; failures are chunks too."""
-        try:
-            chunks = () if self._cancel.cancelled else await self._next()
-        except Exception as error:  # noqa: BLE001 - the promise of HttpModel; what it was stands in the chunk
-            chunks = self._answer.broken(_failure_of(error, f"POST {self._url}"))
+        chunks: tuple[Chunk, ...] = ()
+        if not self._cancel.cancelled:
+            try:
+                chunks = await self._next()
+            except Exception as error:  # noqa: BLE001 - the promise of HttpModel; what it was stands in the chunk
+                if not self._cancel.cancelled:
+                    chunks = self._answer.broken(_failure_of(error, f"POST {self._url}"))
         if self._cancel.cancelled:
-            chunks = self._answer.aborted(Failure("cancelled by the caller", "ABORTED")) or _as_aborted(chunks)
+            chunks = self._answer.aborted(_ABORTED) or _as_aborted(chunks)
         self.over = self._answer.finished
         return tuple(self._cleaned(chunk) for chunk in chunks)
 
@@ -304,7 +308,7 @@ class _Exchange:
 def _as_aborted(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """An answer that ended in the very moment of the cancel: the caller did not want it any more."""
     kept = tuple(chunk for chunk in chunks if not isinstance(chunk, Finish))
-    return (*kept, Finish("aborted", Failure("cancelled by the caller", "ABORTED")))
+    return (*kept, Finish("aborted", _ABORTED))
 
 
 def _pool(endpoint: Endpoint) -> httpx.AsyncHTTPTransport:
