@@ -15,6 +15,7 @@ from lanes.errors import GuardRefused
 TYPE_CHECKING = False  # the typing module costs more to load than everything here
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
 GUARD_VARIABLE = "LANES_GUARD"
 SPOOL_VARIABLE = "LANES_SPOOL"
@@ -149,7 +150,8 @@ class Guard:
         text = f"lane {self.lane!r} {rule}" if rule else f"lane {self.lane!r} {_RULES[self.network]}, {what} refused"
         item = self._current_item()
         if self._canary_thread != _thread_id():
-            self._append(REFUSALS_FILE, item=item, module=self.module, pid=os.getpid(), what=what, code=code)
+            module = self.module if item is not None else self.module or _calling_file()
+            self._append(REFUSALS_FILE, item=item, module=module, pid=os.getpid(), what=what, code=code)
         raise GuardRefused(text, code=code, where=item or self.module or "", fix=fix or _FIXES[self.network])
 
     def _current_item(self) -> str | None:
@@ -246,6 +248,19 @@ def _is_global(host: str) -> bool:
         return ipaddress.ip_address(host).is_global
     except ValueError:
         return False
+
+
+def _calling_file() -> str | None:
+    """Name the file that tried, for a try that no test made: the innermost one that is not a library's."""
+    libraries = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is not loaded at interpreter start
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the documented way to look at a stack without loading inspect
+    while frame is not None:
+        name = frame.f_code.co_filename
+        own = name != __file__ and not name.startswith((libraries, "<")) and "site-packages" not in name
+        if own:
+            return name.removeprefix(os.getcwd() + os.sep) + f":{frame.f_lineno}"  # noqa: PTH109 - as above
+        frame = frame.f_back
+    return None
 
 
 def _thread_id() -> int:

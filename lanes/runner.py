@@ -5,13 +5,15 @@ Room: `lanes.cli` alone comes in. It has one thread, because a namespace can onl
 
 from __future__ import annotations
 
+import fcntl
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import NoReturn, cast
 
 from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_run
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
+from lanes.errors import UsageError
 from lanes.guard import REFUSED
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.namespace import Entry, enter_namespace, namespace_id
@@ -79,15 +82,32 @@ def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
     """
     check_arguments(request.root, request.policy, request.pytest_arguments)
     providers = load_providers()
-    request.out.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
-    try:
-        run = _Run(request, environ, providers, work)
-        if not request.policy.keyless and not any(has_key(environ, provider) for provider in providers):
-            return run.leave_not_run()
-        return run.start()
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with _held_place(request):
+        work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
+        try:
+            run = _Run(request, environ, providers, work)
+            if not request.policy.keyless and not any(has_key(environ, provider) for provider in providers):
+                return run.leave_not_run()
+            return run.start()
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _held_place(request: LaneRequest) -> Generator[None]:
+    """Keep the place of this lane's evidence to ourselves; a second writer would mix two runs."""
+    name = f"{request.policy.name}-{request.shard_index}-of-{request.shard_total}"
+    lock = request.out / "locks" / name
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            message = "another run writes the evidence of this lane and shard here"
+            raise UsageError(
+                message, where=f"lane {request.policy.name!r}", fix="wait for it, or use --out DIR", code="LANE_BUSY"
+            ) from None
+        yield
 
 
 class _Run:
