@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import cast
 
 import httpx
-from mock_provider.transport import transport
 
 from harness.errors import HarnessError
 from harness.log.events import AssistantChunk, Event, SessionHeader
@@ -29,6 +28,8 @@ from lanes.cassette import MISS_STATUS, PieceStream, PlayedAnswer, canonical_jso
 from lanes.errors import CassetteError
 from lanes.expected import diff_json
 from lanes.normalize import Json, Place, replace_places
+from mock_provider.httpx_face import MockTransport
+from mock_provider.mock import Mock
 from mock_provider.script import build_script
 
 LOG_NAME = "session.jsonl"
@@ -122,7 +123,7 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
     def __init__(self, folder: Path, *, places: Sequence[Place] = ()) -> None:
         self.log = load_recorded_log(folder)
         self._places = tuple(places)
-        self._mock = transport(build_script(compose_script(self.log), self.log.name))
+        self._mock = MockTransport(Mock(build_script(compose_script(self.log), self.log.name)))
         self._cursor = 0
         self.misses: list[str] = []
         self.answers: list[PlayedAnswer] = []
