@@ -1,0 +1,76 @@
+"""`mock-provider serve`: a server in this process until a signal stops it.
+
+Room: asyncio, signals, files; the command comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import signal
+import sys
+from pathlib import Path
+
+from mock_provider.errors import UsageError
+from mock_provider.json_values import JsonObject
+from mock_provider.mock import BASE_PATHS, Mock
+from mock_provider.server import serve
+from mock_provider.steps import Script
+
+
+def warn_about_host(host: str) -> None:
+    """Say so when other machines can reach the provider."""
+    if host == "localhost":
+        return
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return
+    sys.stderr.write(f"mock-provider: warning: {host} is not loopback, other machines can reach this provider\n")
+
+
+def ready_line(mock: Mock) -> str:
+    """What a starter needs to know, as one line of JSON."""
+    urls: JsonObject = {dialect: mock.base_url(dialect) for dialect in BASE_PATHS}
+    return json.dumps({"ready": True, "root": mock.root, "base_urls": urls}) + "\n"
+
+
+def serve_until_stopped(
+    script: Script, *, host: str, port: int, ready_file: Path | None, journal_path: Path | None
+) -> int:
+    """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play."""
+    warn_about_host(host)
+    return asyncio.run(_serve(script, host, port, ready_file, journal_path))
+
+
+async def _serve(script: Script, host: str, port: int, ready_file: Path | None, journal_path: Path | None) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with serve(script, host, port, journal_path=journal_path) as mock:
+        line = ready_line(mock)
+        if ready_file is not None:
+            _write_whole(ready_file, line)
+        try:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            await stopped.wait()
+        finally:
+            if ready_file is not None:
+                ready_file.unlink(missing_ok=True)
+    verdict = mock.verify()
+    sys.stderr.write(f"mock-provider: {verdict}\n")
+    return 0 if verdict.ok else 3
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees all of it or none."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        what = f"the ready file cannot be written: {error.strerror or error}"
+        raise UsageError(what, where=str(path), fix="check the path") from None
