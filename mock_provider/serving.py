@@ -41,7 +41,11 @@ def serve_until_stopped(
 ) -> int:
     """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play."""
     warn_about_host(host)
-    return asyncio.run(_serve(script, host, port, ready_file, journal_path))
+    try:
+        return asyncio.run(_serve(script, host, port, ready_file, journal_path))
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
 
 
 async def _serve(script: Script, host: str, port: int, ready_file: Path | None, journal_path: Path | None) -> int:
@@ -53,13 +57,9 @@ async def _serve(script: Script, host: str, port: int, ready_file: Path | None, 
         line = ready_line(mock)
         if ready_file is not None:
             _write_whole(ready_file, line)
-        try:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            await stopped.wait()
-        finally:
-            if ready_file is not None:
-                ready_file.unlink(missing_ok=True)
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        await stopped.wait()
     verdict = mock.verify()
     sys.stderr.write(f"mock-provider: {verdict}\n")
     return 0 if verdict.ok else 3
