@@ -27,6 +27,7 @@ from lanes.normalize import Json, Place, replace_places
 from lanes.redaction import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, is_loopback
 
 RECORDER = "lanes.recording/1"
+END_MARK = b"data: [DONE]"
 TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)})  # says nothing about the product, so it is not kept
 
 
@@ -167,12 +168,12 @@ def _interaction(
         raise _refused(
             f"answer {number} has the status {exchange.status}", "a lasting answer", "record again when it is well"
         )
-    if not exchange.complete:
+    raw = b"".join(piece for _, piece in exchange.pieces)
+    if not (exchange.complete or raw.rstrip().endswith(END_MARK)):  # a client may stop reading at the end mark
         raise _refused(f"answer {number} was cut off", "an answer that came to its end", "record again")
     url, headers, body_text = _clean_request(exchange, redactor, facts.places)
     whole = _clean_body(exchange, redactor, facts.places, number)
     answer_headers = redactor.headers(exchange.headers, RESPONSE_HEADERS)
-    raw = b"".join(piece for _, piece in exchange.pieces)
     pieces: list[Json] = [[offset, len(piece)] for offset, piece in exchange.pieces if piece]
     if whole.encode("utf-8") != raw:  # something was taken out, so the sizes are those of the events that are left
         last = exchange.pieces[-1][0] if exchange.pieces else 0

@@ -233,7 +233,7 @@ async def test_a_transient_error_is_not_stored_and_the_old_file_stays(
 
 
 async def test_a_cut_answer_is_not_stored(tmp_path: Path) -> None:
-    transport = RecordingTransport(Speaking(_said("x"), breaks=True), now_ms=lambda: 0)
+    transport = RecordingTransport(Speaking(_said("x")[:1], breaks=True), now_ms=lambda: 0)
     async with httpx.AsyncClient(transport=transport) as client:
         with pytest.raises(httpx.RemoteProtocolError):
             await client.post(URL, json={})
