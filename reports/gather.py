@@ -19,6 +19,7 @@ from reports.missing import missing_items
 from reports.soundness import FOREIGN, Findings, Rules, guard_down, is_sound, is_tampered
 
 LOCAL_ENVIRONMENT = "real-local"
+LOCAL_COLUMN = "real:local"
 
 
 @dataclass(slots=True)
@@ -82,15 +83,17 @@ def _answer_ids(record: Record) -> set[str]:
 
 
 def _column_of_bundle(header: BundleHeader) -> str:
-    return f"{header.lane}:local" if header.tox_env == LOCAL_ENVIRONMENT else header.lane
+    return LOCAL_COLUMN if header.lane == "real" and header.tox_env == LOCAL_ENVIRONMENT else header.lane
 
 
 def _column_of_record(record: Record, fallback: str, providers: Mapping[str, ProviderRow]) -> str:
     name = model_facts(record).get("provider")
     row = providers.get(name) if isinstance(name, str) else None
-    if record.lane == "real" and row is not None and (row.private or row.local):
-        return f"real:{row.name}"
-    return fallback
+    if record.lane != "real" or row is None:
+        return fallback
+    if row.local:
+        return LOCAL_COLUMN
+    return f"real:{row.name}" if row.private else "real"
 
 
 def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, gathered: Gathered) -> None:

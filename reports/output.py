@@ -43,7 +43,8 @@ def build_reports(
 ) -> tuple[Board, int]:
     """Read every bundle under out_dir, fold the board, write it in all forms, and return it with the exit code.
 
-    Shape: without a subject, the one of the tree at root as it is now; without claims, those of its claims file. Files of an earlier board are replaced.
+    Shape: without a subject, the one of the tree at root as it is now; without claims, those of its claims file.
+    Files of an earlier board are replaced.
     Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
     """
     board = load_board(out_dir, root, now, subject=subject, claims=claims)

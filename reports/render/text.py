@@ -104,8 +104,14 @@ def _stack(board: Board, paper: _Paper) -> None:
 
 
 def _counts(board: Board, paper: _Paper) -> None:
-    told = "  ".join(f"{column.heading} {tally_words(column.tally)}" for column in board.columns)
-    paper.wrapped(f"claims per column, passed/failed/flaky/stale/blocked/not run: {told}", later="  ")
+    line = "claims per column, passed/failed/flaky/stale/blocked/not run:"
+    for column in board.columns:
+        told = f"{as_line(column.heading)} {tally_words(column.tally)}"
+        if width_of(line) + 2 + width_of(told) > paper.width:
+            paper.line(line)
+            line = " "
+        line += f"  {told}" if line.strip() else f" {told}"
+    paper.line(line)
 
 
 def _last_seen(board: Board, paper: _Paper) -> None:

@@ -1,0 +1,300 @@
+"""Bundles: what is on the disk, and what is read back from a damaged one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lanes.bundle import (
+    BundleHeader,
+    BundleWriter,
+    ExpectedItem,
+    amend_trailer,
+    bundle_folder,
+    find_bundles,
+    write_not_run,
+)
+from lanes.bundle_reading import read_bundle
+from lanes.errors import EvidenceError
+from lanes.record import Attempt, Record, Subject, encode_record
+
+HEADER = BundleHeader(
+    lane="offline",
+    run_id="run-1",
+    subject=Subject("c", "t", python="CPython 3"),
+    expected=(ExpectedItem("a", ("journey.fix-test",)), ExpectedItem("b")),
+    selected=("a", "b"),
+    deselected=(ExpectedItem("c"),),
+    configuration={"tox.ini": "sha256:1"},
+    lane_mark="offline",
+    tox_env="offline",
+    guard_depth="D3",
+    canary_start="refused",
+    keys_removed=2,
+    started_at="2031-03-04T02:00:00Z",
+    extra={"later": 1},
+)
+
+
+def make_record(node_id: str) -> Record:
+    return Record("offline", node_id, "run-1", "passed", HEADER.subject, attempts=(Attempt(1, "passed"),))
+
+
+def write(folder: Path, *names: str) -> None:
+    with BundleWriter(folder, HEADER) as writer:
+        for name in names:
+            writer.write(make_record(name))
+        writer.close(canary_end="refused", exit_code=0, breaches=("one",))
+
+
+def codes(folder: Path) -> list[str]:
+    return [problem.code for problem in read_bundle(folder).problems]
+
+
+def test_a_bundle_written_and_read_is_the_same(tmp_path: Path) -> None:
+    folder = bundle_folder(tmp_path, "offline")
+    write(folder, "a", "b")
+
+    bundle = read_bundle(folder)
+
+    trailer = bundle.trailer
+    assert trailer is not None
+    assert (bundle.header, bundle.problems, [r.node_id for r in bundle.records], bundle.name) == (
+        HEADER,
+        (),
+        ["a", "b"],
+        "offline/1-of-1",
+    )
+    assert (trailer.run_id, trailer.count, trailer.canary_end, trailer.exit_code, trailer.breaches) == (
+        "run-1",
+        2,
+        "refused",
+        0,
+        ("one",),
+    )
+
+
+def test_each_record_is_on_the_disk_before_write_returns(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "b", HEADER)
+    writer.write(make_record("a"))
+
+    bundle = read_bundle(tmp_path / "b")
+    writer.close()
+
+    assert ([r.node_id for r in bundle.records], [p.code for p in bundle.problems]) == (["a"], ["no-trailer"])
+
+
+def test_a_new_run_replaces_the_old_bundle_first(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    writer = BundleWriter(tmp_path / "b", HEADER)
+
+    bundle = read_bundle(tmp_path / "b")
+    writer.close()
+
+    assert (bundle.records, bundle.trailer) == ((), None)
+
+
+def test_a_writer_left_by_an_error_leaves_no_trailer(tmp_path: Path) -> None:
+    def fail_midway() -> None:
+        with BundleWriter(tmp_path / "b", HEADER) as writer:
+            writer.write(make_record("a"))
+            raise RuntimeError("the run died")
+
+    with pytest.raises(RuntimeError, match="the run died"):
+        fail_midway()
+
+    assert codes(tmp_path / "b") == ["no-trailer"]
+
+
+def test_edge47_a_torn_last_line_leaves_the_earlier_records(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([r.node_id for r in bundle.records], [p.code for p in bundle.problems]) == (["a"], ["torn", "trailer"])
+
+
+def test_edge48_a_trailer_of_another_run_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a")
+    path = tmp_path / "b" / "trailer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "run_id": "run-2"}))
+
+    problem = read_bundle(tmp_path / "b").problems[0]
+
+    assert (problem.code, problem.text) == ("trailer", "the trailer is of run 'run-2', the header of run 'run-1'")
+
+
+def test_an_edited_record_is_not_taken_and_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"class":"none"', b'"class":"live"', 1))
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([r.node_id for r in bundle.records], [p.code for p in bundle.problems]) == (["b"], ["record-id", "trailer"])
+
+
+def test_a_line_taken_out_is_noticed_by_the_trailer(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[1])
+
+    assert codes(tmp_path / "b") == ["trailer"]
+
+
+def test_lines_in_another_order_are_noticed_by_the_trailer(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
+
+    assert codes(tmp_path / "b") == ["trailer"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        pytest.param(b"{", "damaged", id="no-json"),
+        pytest.param(b"\xff\xfe", "damaged", id="no-text"),
+        pytest.param(b"[1]", "damaged", id="no-object"),
+        pytest.param(b'{"schema":"evidence/1"}', "damaged", id="fields-missing"),
+        pytest.param(b'{"schema":"evidence/7"}', "schema-newer", id="newer"),
+    ],
+)
+def test_a_damaged_line_in_the_middle_is_named_and_the_others_are_read(tmp_path: Path, line: bytes, code: str) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + line + b"\n" + second)
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([r.node_id for r in bundle.records], bundle.problems[0].code, bundle.problems[0].where) == (
+        ["a", "b"],
+        code,
+        f"{tmp_path.name}/b/records.jsonl:2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param(None, "unreadable", id="missing"),
+        pytest.param("{", "unreadable", id="no-json"),
+        pytest.param("[]", "unreadable", id="no-object"),
+        pytest.param('{"schema": "bundle/9"}', "schema-newer", id="newer"),
+        pytest.param('{"schema": "bundle/1"}', "unreadable", id="fields-missing"),
+        pytest.param('{"schema": "bundle/1", "lane": 1, "shard": {}, "expected": {}}', "unreadable", id="wrong-type"),
+    ],
+)
+def test_a_header_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, code: str) -> None:
+    write(tmp_path / "b", "a")
+    path = tmp_path / "b" / "header.json"
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([p.code for p in bundle.problems], bundle.records) == ([code], ())
+
+
+def test_an_expected_list_that_was_shortened_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "header.json"
+    document = json.loads(path.read_text())
+    del document["expected"]["items"][0]
+    path.write_text(json.dumps(document))
+
+    assert codes(tmp_path / "b") == ["expected"]
+
+
+def test_a_bundle_without_its_records_file_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a")
+    (tmp_path / "b" / "records.jsonl").unlink()
+
+    assert codes(tmp_path / "b") == ["no-records", "trailer"]
+
+
+@pytest.mark.parametrize("secret", ["sk-canary-123", 'has"quote', "ümlaut-key", "back\\slash"])
+def test_a_record_that_holds_a_key_is_not_written(tmp_path: Path, secret: str) -> None:
+    writer = BundleWriter(tmp_path / "b", HEADER, secrets=(secret, "", "  "))
+    record = replace(make_record("a"), failure=f"Authorization: Bearer {secret}.")
+
+    with pytest.raises(EvidenceError) as caught:
+        writer.write(record)
+    writer.close()
+
+    written = b"".join(path.read_bytes() for path in (tmp_path / "b").iterdir())
+    assert (caught.value.error_code, secret in str(caught.value), read_bundle(tmp_path / "b").records) == (
+        "SECRET_FOUND",
+        False,
+        (),
+    )
+    assert json.dumps(secret)[1:-1].encode() not in written
+
+
+def test_the_header_may_be_completed_after_collection_but_not_moved(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "b", replace(HEADER, expected=()))
+    writer.replace_header(HEADER)
+    with pytest.raises(ValueError, match="may not change its run"):
+        writer.replace_header(replace(HEADER, run_id="run-2"))
+    writer.close()
+
+    assert read_bundle(tmp_path / "b").header == HEADER
+
+
+def test_the_parent_process_adds_to_a_trailer_without_breaking_it(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a")
+
+    amend_trailer(tmp_path / "b", canary_end="not shown", exit_code=3, breaches=("two",))
+
+    bundle = read_bundle(tmp_path / "b")
+    assert bundle.trailer is not None
+    assert (bundle.trailer.canary_end, bundle.trailer.exit_code, bundle.trailer.breaches, bundle.problems) == (
+        "not shown",
+        3,
+        ("one", "two"),
+        (),
+    )
+
+
+def test_amending_what_has_no_trailer_writes_nothing(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "b", HEADER)
+
+    amend_trailer(tmp_path / "b", exit_code=1)
+
+    found = sorted(path.name for path in (tmp_path / "b").iterdir())
+    writer.close()
+    assert found == ["header.json", "records.jsonl"]
+
+
+def test_a_lane_that_did_not_start_leaves_a_whole_bundle(tmp_path: Path) -> None:
+    header = BundleHeader("real", "run-1", HEADER.subject, not_run_code="no-key", not_run_text="set KEY")
+    folder = bundle_folder(tmp_path, "real")
+
+    write_not_run(folder, header)
+
+    bundle = read_bundle(folder)
+    assert (bundle.header, bundle.records, bundle.problems) == (header, (), ())
+
+
+def test_bundles_are_found_in_a_stable_order_wherever_they_lie(tmp_path: Path) -> None:
+    for parts in ("unit/1-of-1", "offline/2-of-2", "offline/1-of-2"):
+        write(tmp_path / "bundles" / parts, "a")
+    lonely = tmp_path / "bundles" / "replay" / "1-of-1"
+    lonely.mkdir(parents=True)
+    (lonely / "records.jsonl").write_bytes(encode_record(make_record("a")))
+
+    found = [str(path.relative_to(tmp_path / "bundles")) for path in find_bundles(tmp_path)]
+
+    assert found == ["offline/1-of-2", "offline/2-of-2", "replay/1-of-1", "unit/1-of-1"]
+
+
+def test_no_output_folder_holds_no_bundles(tmp_path: Path) -> None:
+    assert find_bundles(tmp_path / "nowhere") == ()
