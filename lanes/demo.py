@@ -64,9 +64,7 @@ def _play(scenario: Scenario, place: Path, write: Callable[[str], None]) -> int:
     for problem in problems:
         write(f"not as the story says: {problem}\n")
     if not problems:
-        write(
-            "\nThe program did this on real files. Who spoke was a script; what a model would do is not shown here.\n"
-        )
+        write("\nThe program did this on real files. A script spoke; what a model would do is not shown here.\n")
     return EXIT_FAILED if problems else 0
 
 

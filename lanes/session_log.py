@@ -21,8 +21,7 @@ from harness.errors import HarnessError
 from harness.log.events import AssistantChunk, Event, SessionHeader
 from harness.log.load import scan
 from harness.loop.request import rebuild_request
-from harness.model.chunks import BlockEnd, Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta, Usage, UsageChunk
-from harness.model.messages import ToolCallBlock
+from harness.model.chunks import Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta, Usage, UsageChunk
 from harness.wire.openai_chat import encode_body, encode_request
 from lanes.cassette import MISS_STATUS, PieceStream, PlayedAnswer, canonical_json, digest_of
 from lanes.errors import CassetteError
@@ -228,7 +227,7 @@ def _step(chunks: Sequence[Chunk]) -> dict[str, Json]:
 
 
 def _parts(chunks: Sequence[Chunk]) -> list[Json]:
-    """The parts in order of arrival; a tool call is one part, taken from its end, which holds it whole."""
+    """The parts in order of arrival, each piece on its own."""
     parts: list[Json] = []
     called: set[str] = set()
     for chunk in chunks:
@@ -238,16 +237,31 @@ def _parts(chunks: Sequence[Chunk]) -> list[Json]:
             parts.append({"reasoning": _escaped(chunk.text)})
         elif isinstance(chunk, ToolCallDelta) and chunk.id not in called:
             called.add(chunk.id)
-            block = _block_of(chunk, chunks)
-            parts.append({"tool_call": {"id": block.id, "name": block.name, "raw": _escaped(block.arguments)}})
+            parts.extend(_call_parts([each for each in chunks if isinstance(each, ToolCallDelta)], chunk))
     return parts
 
 
-def _block_of(delta: ToolCallDelta, chunks: Sequence[Chunk]) -> ToolCallBlock:
-    for chunk in chunks:
-        if isinstance(chunk, BlockEnd) and isinstance(chunk.block, ToolCallBlock) and chunk.block.id == delta.id:
-            return chunk.block
-    raise _damaged("session log", f"tool call {delta.id!r} has no end")
+def _call_parts(deltas: Sequence[ToolCallDelta], opening: ToolCallDelta) -> list[Json]:
+    """One tool call: a part of the script when it came as the mock provider sends calls, else event by event.
+
+    Limits: the fragments of calls that came interleaved are sent call by call.
+    """
+    own = [delta for delta in deltas if delta.id == opening.id]
+    index = list(dict.fromkeys(delta.id for delta in deltas)).index(opening.id)
+    fragments = [delta.arguments_delta for delta in own]
+    if len(fragments) == 2 and not fragments[0] and opening.name is not None:
+        return [{"tool_call": {"id": opening.id, "name": opening.name, "raw": _escaped(fragments[1])}}]
+    return [{"hex": _event(delta, index).hex()} for delta in own]
+
+
+def _event(delta: ToolCallDelta, index: int) -> bytes:
+    """One fragment as an event of the chat dialect."""
+    function: dict[str, Json] = {"arguments": delta.arguments_delta}
+    call: dict[str, Json] = {"index": index, "id": delta.id, "type": "function", "function": function}
+    if delta.name is not None:
+        function["name"] = delta.name
+    event: Json = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]}
+    return b"data: " + canonical_json(event) + b"\n\n"
 
 
 def _usage(usage: Usage) -> dict[str, int]:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lanes.policy import DUMMY_KEY
-from lanes.program import Program, console_command, event_of, run_command, stop_when
-from lanes.program import check_finished, check_story
+from lanes.program import Program, check_finished, check_story, console_command, event_of, run_command, stop_when
 from lanes.scenario import Scenario, find_scenario, load_scenarios, script_text, write_workspace
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
@@ -100,7 +99,7 @@ def test_the_wrapped_command_performs_the_journey_and_prints_the_verdict(folders
 
     assert (done.exit, done.stdout) == (0, scenario.runs[0].stdout)
     assert check_world(scenario.world, workspace) == []
-    assert "5 of 5" in done.stderr
+    assert "as scripted: steps used 5, left over 0, unmatched 0, invalid 0" in done.stderr
 
 
 @pytest.mark.claim("mock.wrapped-command")
