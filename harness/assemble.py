@@ -81,8 +81,11 @@ class Assembled:
         Raises: the first failure, after everything else was closed all the same.
         """
         async with self._closing:
-            await self.agent.dispose()
-            return await self.tools.close()
+            try:
+                await self.agent.dispose()
+            finally:
+                ended = await self.tools.close()
+            return ended
 
     def end_now(self) -> None:
         """Kill what tools left running, without waiting for anything."""

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, InternalError, UsageError
 from harness.settings import Flags, from_environment
 from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_streams
 
@@ -43,10 +43,10 @@ usage: harness run [options] [TASK ...]      a piped task needs no TASK, or -
 
 Give the agent one task in a folder and print its answer.
 
-  --model NAME           model to ask                         HARNESS_MODEL
-  --provider NAME        openai, deepseek or custom           HARNESS_PROVIDER
-  --base-url URL         address of the model's service       HARNESS_BASE_URL
-  --session-root FOLDER  where session logs are kept          HARNESS_SESSION_ROOT
+  --model NAME           model to ask                       HARNESS_MODEL
+  --provider NAME        openai, deepseek or custom         HARNESS_PROVIDER
+  --base-url URL         address of the model's service     HARNESS_BASE_URL
+  --session-root FOLDER  where session logs are kept        HARNESS_SESSION_ROOT
   --cwd FOLDER           folder to work in; this one unless told otherwise
   --resume ID            go on with a stored session; also --session-id
   --timeout SECONDS      give up after that long
@@ -85,6 +85,9 @@ def main(argv: Sequence[str] | None = None, *, transport: httpx.AsyncBaseTranspo
             return error.exit_code
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
+        except Exception as error:  # noqa: BLE001 - whatever it was, a person gets one line and not our insides
+            streams.write_error(f"harness: {type(error).__name__}: {error}\n")
+            return InternalError.exit_code
 
 
 def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:

@@ -212,9 +212,12 @@ def _seed(environ: Mapping[str, str]) -> str | None:
 
 
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:PAT|PASS)(?:_|$)|KEYS?(?:_|$)|TOKENS?(?:_|$)|SECRETS?(?:_|$)|PASSWO?R?D(?:_|$)|PASSPHRASE|CREDENTIALS?",
+    r"(?:^|_)(?:PAT|PASS)(?:_|$)|KEYS?(?:_|$)|TOKENS?(?:_|$)|SECRETS?(?:_|$)|PASSWO?R?D(?:_|$)|PASSPHRASE|CREDENTIALS?|_PWD(?:_|$)",
     re.IGNORECASE,
 )
+
+
+_KEPT_SETTINGS = frozenset({"HARNESS_SHELL", "HARNESS_ALLOWED_HOSTS"})  # both only restrict what a nested run may do
 
 
 def shell_environment(environ: Mapping[str, str], api_key: str | None) -> Mapping[str, str]:
@@ -227,6 +230,6 @@ def shell_environment(environ: Mapping[str, str], api_key: str | None) -> Mappin
         name: value
         for name, value in environ.items()
         if not _SECRET_NAME.search(name)
-        and (name == "HARNESS_SHELL" or not name.startswith("HARNESS_"))
+        and (name in _KEPT_SETTINGS or not name.startswith("HARNESS_"))
         and (api_key is None or api_key not in value)
     }

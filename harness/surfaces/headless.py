@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import httpx
 
 from harness.assemble import Assembled, assemble
-from harness.errors import HarnessError, LogError
+from harness.errors import HarnessError, LogError, LogWriteError
 from harness.log.events import Cause, Event, ReasonKind, TurnReason
 from harness.log.interval import final_text, finish_reason, fold_usage
 from harness.log.json_form import encode_line, event_to_json
@@ -129,16 +129,19 @@ class _Headless:
                 resume = None if self._run.resume is None else SessionId(self._run.resume)
                 assembled = self._assembled = await build(self._settings, transport=transport, resume=resume)
             except LogError as error:
-                self._say(str(error))
-                return EXIT_FAILED if self._run.resume is None else EXIT_RESUME_REFUSED
+                self._say(one_line(str(error)))
+                is_refusal = resume is not None and not isinstance(error, LogWriteError)
+                return EXIT_RESUME_REFUSED if is_refusal else EXIT_FAILED
             exit_code = EXIT_FAILED
             try:
                 exit_code = await self._work(assembled)
             except OutputClosedError as error:
                 self._say(error.what)
             except HarnessError as error:
-                self._say(str(error))
+                self._say(one_line(str(error)))
                 exit_code = error.exit_code
+            except Exception as error:  # noqa: BLE001 - whatever it was, what is open has to be closed and a person told
+                self._say(f"{type(error).__name__}: {one_line(str(error))}")
             return await self._close(assembled, exit_code)
 
     @contextmanager

@@ -1,6 +1,7 @@
 """What a person at a terminal is told while the agent works, one line an event.
 
-Room: pure; headless comes in. Text of a model or a tool is shown without its control characters.
+Room: pure; headless comes in. Text of a model or a tool is shown without its control characters. Composes no presets;
+model choice belongs to the host.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
-from harness.loop.tools import ToolContext, ToolOutput
 
+from harness.loop.tools import ToolContext, ToolOutput
 from harness.model.messages import CallId, Json, TextBlock
 from harness.tools.shipped import ShippedTools, build_tools
 
@@ -32,11 +32,6 @@ class Cancel:
 
 
 Call = Callable[..., Awaitable[ToolOutput]]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture
