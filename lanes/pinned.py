@@ -5,6 +5,7 @@ Room: the snapshot suite and `lanes accept` may come in. The program is started 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class ScriptedProgram(Protocol):
         ...
 
     @property
-    def requests(self) -> Sequence[Mapping[str, Json]]:
+    def requests(self) -> Sequence[Mapping[str, object]]:
         """The requests it made, once it has ended."""
         ...
 
@@ -99,8 +100,9 @@ def play_pinned(
     )
 
 
-def _request(entry: Mapping[str, Json]) -> Json:
+def _request(noted: Mapping[str, object]) -> Json:
     """A request as it went over the wire, without what depends on the HTTP library's version."""
+    entry: dict[str, Json] = json.loads(json.dumps(dict(noted)))
     headers = entry.get("headers")
     kept = {name: headers[name] for name in REQUEST_HEADERS if name in headers} if isinstance(headers, dict) else {}
     return {**{name: entry.get(name) for name in REQUEST_FIELDS}, "headers": kept}
