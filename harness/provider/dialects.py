@@ -13,32 +13,10 @@ from typing import Protocol
 
 from harness.errors import UsageError
 from harness.model.call import ModelRequest
-from harness.model.chunks import Chunk, Failure
+from harness.model.chunks import Failure
 from harness.model.messages import JsonObject
-from harness.wire import openai_chat
-
-
-class AnswerStream(Protocol):
-    """A dialect's reading side, for one answer; see openai_chat.ChatStream for what each member promises."""
-
-    payloads: int
-    finished: bool
-
-    def feed(self, data: bytes) -> tuple[Chunk, ...]:
-        """Take the next bytes of the body."""
-        ...
-
-    def end(self) -> tuple[Chunk, ...]:
-        """The body ended properly."""
-        ...
-
-    def broken(self, failure: Failure) -> tuple[Chunk, ...]:
-        """Nothing more will come, for this reason."""
-        ...
-
-    def aborted(self, failure: Failure) -> tuple[Chunk, ...]:
-        """The caller does not want the rest."""
-        ...
+from harness.wire import anthropic_messages, openai_chat
+from harness.wire.answer import AnswerStream
 
 
 class ErrorReader(Protocol):
@@ -71,6 +49,15 @@ DIALECTS: Mapping[str, Dialect] = {
         encode_body=openai_chat.encode_body,
         open_stream=openai_chat.ChatStream,
         classify_error=openai_chat.classify_error,
+    ),
+    "anthropic_messages": Dialect(
+        path=anthropic_messages.PATH,
+        authorization=anthropic_messages.authorization,
+        headers=anthropic_messages.HEADERS,
+        encode_request=anthropic_messages.encode_request,
+        encode_body=anthropic_messages.encode_body,
+        open_stream=anthropic_messages.MessageStream,
+        classify_error=anthropic_messages.classify_error,
     ),
 }
 

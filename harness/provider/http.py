@@ -20,8 +20,9 @@ from harness.errors import HarnessError
 from harness.model.call import CancelSignal, ModelRequest
 from harness.model.chunks import Chunk, Failure, Finish
 from harness.provider.credential import Credential
-from harness.provider.dialects import AnswerStream, Dialect, dialect_named
+from harness.provider.dialects import Dialect, dialect_named
 from harness.provider.endpoint import Endpoint, check_allowed, parse_endpoint
+from harness.wire.answer import AnswerStream
 from harness.wire.failures import request_id_of
 
 USER_AGENT = "five-lanes-harness/0.1.0"

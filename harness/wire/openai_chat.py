@@ -5,17 +5,17 @@ Room: pure; the provider's shell may come in. Requests are written in chat_reque
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from harness.errors import PeerError
-from harness.model.chunks import Chunk, Failure, Finish, FinishKind, Usage, UsageChunk
-from harness.model.messages import Json, JsonObject
+from harness.model.chunks import Chunk, Failure, Finish, FinishKind, Usage
+from harness.model.messages import JsonObject
+from harness.wire.answer import AnswerStream, failed, unknown_finish, usage_chunks
 from harness.wire.blocks import OpenBlock, OpenBlocks, grow_call, grow_text
 from harness.wire.chat_request import encode_request
 from harness.wire.failures import classify_error, find_error, stream_failure
-from harness.wire.json_text import encode_json, parse_json
-from harness.wire.sse import SseDecoder
+from harness.wire.json_text import encode_json
+from harness.wire.shapes import count_of, object_in, object_of, objects_of, text_of
 
 __all__ = ["PATH", "ChatStream", "authorization", "classify_error", "encode_body", "encode_request"]
 
@@ -35,126 +35,84 @@ def encode_body(body: JsonObject) -> bytes:
     return encode_json(body)
 
 
-class ChatStream:
-    """Turn the bytes of one streamed answer into chunks.
+class ChatStream(AnswerStream):
+    """One chat completion as it streams in; see AnswerStream."""
 
-    Shape: feed(bytes) returns chunks as they come; deltas at once, block ends, usage and the finish only when the
-    answer is over. Exactly one Finish is returned, as the last chunk, by feed, end, broken or aborted; after it every
-    function returns nothing. complete says that the answer is whole: a finish reason or the end mark was seen.
-    payloads counts the events that carried something, so that a watcher can tell progress from mere activity.
+    def __init__(self) -> None:
+        super().__init__(ChatReader())
+
+
+class ChatReader:
+    """Read the events of one chat completion.
+
     Source: OpenAI API reference, "Chat completion chunk"; DeepSeek API, "Create chat completion".
     """
 
     def __init__(self) -> None:
-        self.payloads = 0
-        self.finished = False
-        self._events = SseDecoder()
+        self.usage: Usage | None = None
         self._blocks = OpenBlocks()
         self._text: OpenBlock | None = None
         self._reasoning: OpenBlock | None = None
         self._calls: dict[int, list[OpenBlock]] = {}  # the last one of a list is the running call of that wire index
-        self._usage: Usage | None = None
-        self._finish_word: str | None = None
+        self._finish_word = ""
 
     @property
     def complete(self) -> bool:
-        """Whether what was received is a whole answer."""
-        return self.finished or self._finish_word is not None
+        """Whether a finish reason was seen."""
+        return bool(self._finish_word)
 
-    def feed(self, data: bytes) -> tuple[Chunk, ...]:
-        """Take the next bytes of the body."""
-        if self.finished:
-            return ()
-        chunks: list[Chunk] = []
-        try:
-            for event in self._events.feed(data):
-                self.payloads += 1
-                chunks += self._take(event.data)
-                if chunks and isinstance(chunks[-1], Finish):
-                    break
-        except PeerError as error:
-            chunks += self.broken(Failure(error.what, "MALFORMED_RESPONSE"))
-        return tuple(chunks)
-
-    def end(self) -> tuple[Chunk, ...]:
-        """The body ended properly."""
-        try:
-            self._events.end()
-        except PeerError as error:
-            return self.broken(Failure(error.what, "MALFORMED_RESPONSE"))
-        return self.broken(Failure("the stream ended before a finish reason and before its end mark", "STREAM_CLOSED"))
-
-    def broken(self, failure: Failure) -> tuple[Chunk, ...]:
-        """Nothing more will come, for this reason. It does not matter when the finish reason had already come."""
-        if self.finished:
-            return ()
-        return self._release() if self.complete else self._fail("error", failure)
-
-    def aborted(self, failure: Failure) -> tuple[Chunk, ...]:
-        """The caller does not want the rest."""
-        return () if self.finished else self._fail("aborted", failure)
-
-    def _take(self, data: str) -> tuple[Chunk, ...]:
+    def take(self, data: str) -> tuple[Chunk, ...]:
+        """The chunks of one event."""
         if data.strip() == _END_MARK:
-            return self._release()
-        try:
-            payload = parse_json(data)
-        except PeerError as error:
-            raise PeerError(f"an event is not JSON: {error.what}: {data!r}") from None
-        error_object = find_error(payload)
-        if error_object is not None:
-            return self._fail("error", stream_failure(error_object))
-        if not isinstance(payload, Mapping):
-            raise PeerError(f"an event is not a JSON object: {data!r}")
-        self._usage = _parse_usage(payload.get("usage")) or self._usage
-        choices = payload.get("choices")
-        if choices is None:
-            return ()
+            return self.release()
+        payload = object_in(data)
+        error = find_error(payload)
+        if error is not None:
+            return failed(self.usage, stream_failure(error))
+        self.usage = _parse_usage(payload) or self.usage
         chunks: list[Chunk] = []
-        for choice in _objects(choices, "choices"):
+        for choice in objects_of(payload, "choices"):
             if choice.get("index") not in (None, 0):
                 continue  # a second answer; we ask for one
-            self._usage = _parse_usage(choice.get("usage")) or self._usage
-            delta = choice.get("delta")
-            if delta is not None:
-                chunks += self._take_delta(_object(delta, "delta"))
-            self._finish_word = _string(choice, "finish_reason") or self._finish_word
+            self.usage = _parse_usage(choice) or self.usage
+            chunks += self._take_delta(object_of(choice, "delta"))
+            self._finish_word = text_of(choice, "finish_reason") or self._finish_word
         return tuple(chunks)
+
+    def release(self) -> tuple[Chunk, ...]:
+        """What was held back until the end."""
+        word = self._finish_word or "stop"
+        kind = _FINISH_KINDS.get(word)
+        if kind is None:
+            return failed(self.usage, unknown_finish(word))
+        if kind != "max-tokens" and not self._blocks.opened:
+            return failed(self.usage, Failure("the answer ended without any content", "EMPTY_RESPONSE"))
+        return (*self._blocks.ends(), *usage_chunks(self.usage), Finish(kind))
 
     def _take_delta(self, delta: JsonObject) -> list[Chunk]:
         chunks: list[Chunk] = []
-        reasoning = _string(delta, "reasoning_content") or _string(delta, "reasoning")
+        reasoning = text_of(delta, "reasoning_content") or text_of(delta, "reasoning")
         if reasoning:
             if self._reasoning is None:
                 self._reasoning, start = self._blocks.start("reasoning")
                 chunks.append(start)
             chunks.append(grow_text(self._reasoning, reasoning))
-        text = _string(delta, "content") + _string(delta, "refusal")  # a refusal is what the person has to read
+        text = text_of(delta, "content") + text_of(delta, "refusal")  # a refusal is what the person has to read
         if text:
             if self._text is None:
                 self._text, start = self._blocks.start("text")
                 chunks.append(start)
             chunks.append(grow_text(self._text, text))
-        fragments = delta.get("tool_calls")
-        if fragments is not None:
-            for position, fragment in enumerate(_objects(fragments, "tool_calls")):
-                chunks += self._take_fragment(fragment, position)
+        for position, fragment in enumerate(objects_of(delta, "tool_calls")):
+            chunks += self._take_fragment(fragment, position)
         return chunks
 
     def _take_fragment(self, fragment: JsonObject, position: int) -> list[Chunk]:
         index = fragment.get("index")
         if not isinstance(index, int) or isinstance(index, bool):
             index = position
-        function = fragment.get("function")
-        function = {} if function is None else _object(function, "function")
-        call_id, name = _string(fragment, "id"), _string(function, "name")
-        arguments = function.get("arguments")
-        if isinstance(arguments, Mapping):
-            arguments = encode_json(arguments).decode("ascii")
-        elif arguments is None:
-            arguments = ""
-        elif not isinstance(arguments, str):
-            raise PeerError("tool call arguments are neither text nor an object")
+        function = object_of(fragment, "function")
+        call_id, name, arguments = text_of(fragment, "id"), text_of(function, "name"), _arguments_of(function)
         chunks: list[Chunk] = []
         block = self._running_call(index, call_id, name)
         if block is None:
@@ -189,43 +147,35 @@ class ChatStream:
                 return call
         return None
 
-    def _release(self) -> tuple[Chunk, ...]:
-        word = self._finish_word or "stop"
-        kind = _FINISH_KINDS.get(word)
-        if kind is None:
-            code = re.sub(r"[^A-Z0-9]+", "_", word.upper())[:64].strip("_") or "UNKNOWN"
-            return self._fail("error", Failure(f"the answer ended with finish reason {word!r}", code))
-        if kind != "max-tokens" and not self._blocks.opened:
-            return self._fail("error", Failure("the answer ended without any content", "EMPTY_RESPONSE"))
-        self.finished = True
-        return (*self._blocks.ends(), *self._usage_chunks(), Finish(kind))
 
-    def _fail(self, kind: FinishKind, failure: Failure) -> tuple[Chunk, ...]:
-        self.finished = True
-        return (*self._usage_chunks(), Finish(kind, failure))
-
-    def _usage_chunks(self) -> tuple[UsageChunk, ...]:
-        return (UsageChunk(self._usage),) if self._usage is not None else ()
+def _arguments_of(function: JsonObject) -> str:
+    arguments = function.get("arguments")
+    if isinstance(arguments, Mapping):
+        return encode_json(arguments).decode("ascii")  # some servers give the object itself
+    if arguments is not None and not isinstance(arguments, str):
+        raise PeerError("tool call arguments are neither text nor an object")
+    return arguments or ""
 
 
-def _parse_usage(value: Json) -> Usage | None:
-    """Wire usage as disjoint counts; None when it does not say what went in and out.
+def _parse_usage(holder: JsonObject) -> Usage | None:
+    """The wire's usage as disjoint counts; None when it does not say what went in and out.
 
     The wire counts cache hits into the prompt and reasoning into the completion.
     """
-    if not isinstance(value, Mapping):
+    usage = holder.get("usage")
+    if not isinstance(usage, Mapping):
         return None
-    prompt, completion, total = (_count(value.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    prompt, completion, total = (count_of(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
     if prompt is None and total is not None and completion is not None:
         prompt = max(0, total - completion)
     if completion is None and total is not None and prompt is not None:
         completion = max(0, total - prompt)
     if prompt is None or completion is None:
         return None
-    cached = _count(_detail(value, "prompt_tokens_details", "cached_tokens"))
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
     if cached is None:
-        cached = _count(value.get("prompt_cache_hit_tokens"))
-    reasoning = _count(_detail(value, "completion_tokens_details", "reasoning_tokens"))
+        cached = count_of(usage, "prompt_cache_hit_tokens")
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
     return Usage(
         input_tokens=max(0, prompt - (cached or 0)),
         output_tokens=max(0, completion - (reasoning or 0)),
@@ -234,31 +184,6 @@ def _parse_usage(value: Json) -> Usage | None:
     )
 
 
-def _detail(usage: JsonObject, group: str, name: str) -> Json:
+def _detail(usage: JsonObject, group: str, name: str) -> int | None:
     details = usage.get(group)
-    return details.get(name) if isinstance(details, Mapping) else None
-
-
-def _count(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _string(holder: JsonObject, name: str) -> str:
-    value = holder.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise PeerError(f"{name} is not text")
-    return value
-
-
-def _object(value: Json, name: str) -> JsonObject:
-    if not isinstance(value, Mapping):
-        raise PeerError(f"{name} is not a JSON object")
-    return value
-
-
-def _objects(value: Json, name: str) -> tuple[JsonObject, ...]:
-    if not isinstance(value, list):
-        raise PeerError(f"{name} is not a list")
-    return tuple(_object(item, name) for item in value)
+    return count_of(details, name) if isinstance(details, Mapping) else None

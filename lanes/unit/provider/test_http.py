@@ -195,7 +195,7 @@ def test_an_unknown_dialect_is_named_with_its_neighbour() -> None:
     )
 
 
-OTHER_DIALECTS: list[str] = []
+OTHER_DIALECTS = ["anthropic_messages"]
 
 
 def test_a_plain_http_client_reads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -553,3 +553,28 @@ async def test_S08_a_cancel_in_the_moment_of_the_last_piece_wins() -> None:
     assert [chunk for chunk in chunks if isinstance(chunk, Finish)] == [
         Finish("aborted", Failure("cancelled by the caller", "ABORTED"))
     ]
+
+
+# the other dialect ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_messages_dialect_asks_at_its_own_path_with_its_own_header_fields() -> None:
+    body = (CASES / "B05-separators-anthropic.sse").read_bytes()
+    with respx.mock(using="httpx", base_url=BASE) as router:
+        route = router.post("/messages").mock(return_value=events(body))
+        chunks = await ask(model(dialect="anthropic_messages"))
+        fields = route.calls.last.request.headers
+    assert (chunks[-1], fields["x-api-key"], fields["anthropic-version"], "authorization" in fields) == (
+        Finish("stop"),
+        KEY,
+        "2023-06-01",
+        False,
+    )
+
+
+async def test_case_B09d_a_request_that_can_never_succeed_is_sent_once() -> None:
+    body = (CASES / "B09d-invalid-request-only.sse").read_bytes()
+    with respx.mock(using="httpx", base_url=BASE) as router:
+        route = router.post("/messages").mock(return_value=events(body))
+        chunks = await ask(model(dialect="anthropic_messages"))
+    assert (failure_in(chunks).code, route.call_count) == ("INVALID_REQUEST", 1)
