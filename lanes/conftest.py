@@ -5,7 +5,14 @@ Room: pytest loads it; what is shared by several test files stands here and not 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:  # loaded by the fixture: a unit test that asks for no channel does not pay for one
+    from lanes.channels import Channels
 
 CLAIM_MARKER = "claim(*ids): the claims of lanes/claims.toml that this test speaks for"
 
@@ -19,3 +26,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """The one event loop that this project runs on."""
     return "asyncio"
+
+
+@pytest.fixture
+def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channels]:
+    """The ways to a model that this item's lane has; at the end their witnesses hand over what they saw."""
+    if not request.config.pluginmanager.has_plugin("lanes-items"):
+        pytest.fail("a test that asks for channels runs in a lane: lanes run LANE", pytrace=False)
+    from lanes.channels import Channels
+
+    lane_run, observation = request.getfixturevalue("lane_run"), request.getfixturevalue("observation")
+    found = Channels(lane_run.policy, observation, tmp_path)
+    yield found
+    found.close()

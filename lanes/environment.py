@@ -141,6 +141,11 @@ def find_strays(environ: Mapping[str, str], policy: LanePolicy, providers: Seque
     )
 
 
+def override_names(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of variables that aim a client elsewhere: base URLs, proxies, certificate authorities."""
+    return tuple(sorted(name for name, value in environ.items() if value and _ADDRESS_NAME.fullmatch(name)))
+
+
 def _allowed_hosts(policy: LanePolicy, hosts: Sequence[str]) -> Sequence[str]:
     if policy.network == "loopback":
         return _LOOPBACK_HOSTS

@@ -5,6 +5,7 @@ Room: the runner, the live channel and the admission of live records may come in
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+import certifi
 
 from lanes.errors import UsageError
 
@@ -62,6 +65,11 @@ def has_key(environ: Mapping[str, str], provider: Provider) -> bool:
     """Whether the environment holds a key for the provider; blanks and placeholders are no key."""
     value = environ.get(provider.key, "").strip()
     return bool(value) and _PLACEHOLDER.fullmatch(value) is None
+
+
+def trust_store_digest() -> str:
+    """The digest of the certificate authorities that a live answer must be verified against; they come with a lock."""
+    return "sha256:" + hashlib.sha256(Path(certifi.where()).read_bytes()).hexdigest()
 
 
 def _provider(file: str, name: str, row: object) -> Provider:

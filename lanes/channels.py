@@ -1,0 +1,238 @@
+"""The one maker of channels: how a test reaches a model in its lane, with the witness that tells how it went.
+
+Room: `lanes/conftest.py` makes one for each item that asks. It is one of the few rooms that know the mock provider.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from lanes.errors import GuardError, ScenarioError
+from lanes.normalize import Place
+from lanes.observation import Observation
+from lanes.policy import Channel, LanePolicy
+from lanes.providers import Provider, load_providers
+from lanes.record import Json
+from lanes.witness import item_places, played_notes, script_facts, scripted_notes
+
+if TYPE_CHECKING:  # each lane loads what its own channels need; `real` refuses to load a recorder or a mock at all
+    from lanes.cassette import CassettePlayer
+    from lanes.sealed import SealedTransport
+    from lanes.session_log import SessionLogPlayer
+    from mock_provider import Mock, Verdict
+    from mock_provider.httpx_face import MockTransport
+    from mock_provider.script import ScriptLike
+
+SCRIPTED_ROOT = "http://none.invalid"  # the address of a model that has none; it never resolves (RFC 6761)
+_OTHER_LANES = {
+    "scripted": "unit or snapshot",
+    "loopback": "offline",
+    "session-log": "replay",
+    "cassette": "replay",
+    "live": "real",
+}
+
+
+@dataclass(slots=True)
+class ScriptedChild:
+    """The program as a child process, its model played from a script inside that process.
+
+    Shape: `command` gives what to start instead of the program; one child plays the script once. `base_url` is what
+    the program is told, and what it is told by default. `requests` are those it made, once it has ended.
+    """
+
+    base_url: str
+    _specification: Path
+    _requests: Path
+    _verdict: Path
+    _document: dict[str, Json]
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """Return the command that runs the program with these arguments, as `harness ARGUMENTS` would."""
+        self._specification.write_text(json.dumps({**self._document, "argv": list(arguments)}), "utf-8")
+        return [sys.executable, "-m", "lanes.child", str(self._specification)]
+
+    @property
+    def requests(self) -> tuple[Mapping[str, Json], ...]:
+        """The requests that the program made, oldest first, as the journal of the mock provider has them."""
+        lines = self._requests.read_text("utf-8").splitlines() if self._requests.exists() else []
+        return tuple(sorted((json.loads(line) for line in lines), key=lambda entry: cast("int", entry["number"])))
+
+    @property
+    def verdict(self) -> Mapping[str, Json]:
+        """What the mock provider said at the end: `ok`, `text`, `used`, `left` and `unmatched`.
+
+        Raises: ScenarioError when the child has not come to its end.
+        """
+        if not self._verdict.exists():
+            raise ScenarioError("the program has not come to its end", where="scripted child")
+        document: Mapping[str, Json] = json.loads(self._verdict.read_text("utf-8"))
+        return document
+
+
+@dataclass(slots=True)
+class Channels:
+    """The channels of one item.
+
+    Shape: each method opens one and refuses where the lane's policy does not have it. `close` hands what the
+    witnesses saw to the observation and fails the item when a script or a recording was not used as it was meant.
+    """
+
+    policy: LanePolicy
+    observation: Observation
+    folder: Path
+    _open: ExitStack = field(default_factory=ExitStack)
+    _problems: list[str] = field(default_factory=list)
+
+    def scripted(self, script: ScriptLike, *, is_judged: bool = True, virtual_time: bool = False) -> MockTransport:
+        """Open a scripted model inside this process: an httpx transport whose `mock` is the control object."""
+        self._check("scripted")
+        from mock_provider import Mock
+        from mock_provider import transport as mock_transport
+        from mock_provider.script import as_script
+
+        mock = Mock(as_script(script), root=SCRIPTED_ROOT)
+        self._open.callback(self._take_journal, mock, "scripted", is_judged=is_judged)
+        self._open.callback(mock.close)
+        return mock_transport(mock, virtual_time=virtual_time)
+
+    def scripted_child(self, script: ScriptLike, *, is_judged: bool = True) -> ScriptedChild:
+        """Open a scripted model inside a child process of the program, which `lanes.child` starts."""
+        self._check("scripted")
+        from mock_provider.script import as_script
+
+        checked = as_script(script)  # a mistake in the script is found here and not in the child
+        notes = self.observation.new_note_file()
+        document: dict[str, Json] = {
+            "script": script if isinstance(script, str) else None,
+            "content": cast("Json", dict(script)) if isinstance(script, Mapping) else None,
+            "name": checked.name,
+            "root": SCRIPTED_ROOT,
+            "notes": str(notes),
+            "token": self.observation.token,
+            "folder": str(self.folder),
+            "requests": str(notes.with_suffix(".requests")),
+            "verdict": str(notes.with_suffix(".verdict")),
+        }
+        if document["script"] is None and document["content"] is None:
+            if not isinstance(script, Path):
+                raise ScenarioError("a child takes a script by its path or its content", where=checked.name)
+            document["script"] = str(script)
+        child = ScriptedChild(
+            base_url=f"{SCRIPTED_ROOT}/v1",
+            _specification=notes.with_suffix(".json"),
+            _requests=notes.with_suffix(".requests"),
+            _verdict=notes.with_suffix(".verdict"),
+            _document=document,
+        )
+        self._open.callback(self._take_child, child, notes, is_judged=is_judged)
+        return child
+
+    def loopback(self, script: ScriptLike, *, is_judged: bool = True) -> Mock:
+        """Open a mock provider on 127.0.0.1; its `base_url` is what a client is told."""
+        self._check("loopback")
+        from mock_provider import ServerThread
+        from mock_provider.script import as_script
+
+        server = ServerThread(as_script(script))
+        self._open.callback(self._take_journal, server.mock, "loopback", is_judged=is_judged)
+        return self._open.enter_context(server)
+
+    def session_log(self, folder: Path, *, places: Sequence[Place] = (), is_judged: bool = True) -> SessionLogPlayer:
+        """Open a committed session log as the model."""
+        self._check("session-log")
+        from lanes.session_log import SessionLogPlayer
+
+        player = SessionLogPlayer(folder, places=places)
+        self._open.callback(self._take_player, player, "session-log", is_judged=is_judged)
+        return player
+
+    def cassette(self, path: Path, *, places: Sequence[Place] = (), is_judged: bool = True) -> CassettePlayer:
+        """Open a cassette as the model."""
+        self._check("cassette")
+        from lanes.cassette import CassettePlayer
+
+        player = CassettePlayer(path, places=places)
+        self._open.callback(self._take_player, player, "cassette", is_judged=is_judged)
+        return player
+
+    def live(self, provider: str) -> SealedTransport:
+        """Open the way to a provider of the table, sealed: its one host, verified TLS, no proxy, no recorder."""
+        self._check("live")
+        from lanes.sealed import SealedTransport
+
+        transport = SealedTransport(_provider(provider))
+        self._open.callback(self._take_live, transport)
+        return transport
+
+    def close(self) -> None:
+        """Close every channel, newest first, and hand over what was seen.
+
+        Raises: ScenarioError when a script or a recording was not used as it was meant.
+        """
+        self._open.close()
+        if self._problems:
+            raise ScenarioError("\n".join(self._problems), where=self.observation.node_id, code="CHANNEL")
+
+    def _check(self, channel: Channel) -> None:
+        if channel not in self.policy.channels:
+            message = f"lane {self.policy.name!r} has no {channel} channel"
+            raise GuardError(
+                message,
+                where=self.observation.node_id,
+                expected=", ".join(sorted(self.policy.channels)),
+                fix=f"move the test to lanes/{_OTHER_LANES[channel]}",
+                code="CHANNEL_REFUSED",
+            )
+
+    def _take_journal(self, mock: Mock, channel: Channel, *, is_judged: bool) -> None:
+        entries = [entry.to_json() for entry in mock.journal.entries]
+        for note in scripted_notes(entries, channel, item_places(self.folder)):
+            self.observation.add_answer(note)
+        if is_judged:
+            self._judge(mock.verify())
+
+    def _judge(self, verdict: Verdict) -> None:
+        unmatched = len(verdict.unmatched) + len(verdict.invalid)
+        self.observation.set_script(script_facts(verdict.script, verdict.used, len(verdict.left), unmatched))
+        if not verdict.ok:
+            self._problems.append(str(verdict))
+
+    def _take_child(self, child: ScriptedChild, notes: Path, *, is_judged: bool) -> None:
+        self.observation.take_notes(notes)
+        if not is_judged:
+            return
+        verdict = child.verdict
+        used, left, unmatched = (cast("int", verdict[name]) for name in ("used", "left", "unmatched"))
+        self.observation.set_script(script_facts(str(verdict["script"]), used, left, unmatched))
+        if not verdict["ok"]:
+            self._problems.append(str(verdict["text"]))
+
+    def _take_player(self, player: SessionLogPlayer | CassettePlayer, channel: Channel, *, is_judged: bool) -> None:
+        facts = player.facts()
+        for note in played_notes(player.answers, channel, facts["live_proof_digest"]):
+            self.observation.add_answer(note)
+        self.observation.set_cassette(facts)
+        if is_judged:
+            self._problems.extend(player.verify())
+
+    def _take_live(self, transport: SealedTransport) -> None:
+        for note in transport.notes:
+            self.observation.add_answer(note)
+        self.observation.set_model(transport.model_facts())
+        self.observation.set_live_proof(transport.proof_facts())
+
+
+def _provider(name: str) -> Provider:
+    table = {provider.name: provider for provider in load_providers()}
+    return table[name] if name in table else _refuse_provider(name, list(table))
+
+
+def _refuse_provider(name: str, known: Sequence[str]) -> NoReturn:
+    raise GuardError(f"provider {name!r} is not in the table", expected=", ".join(known), code="PROVIDERS")
