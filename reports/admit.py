@@ -14,6 +14,7 @@ from lanes.record import Record, Subject
 from reports.facts import (
     address_of,
     endpoints,
+    has_endpoint,
     is_finished,
     is_number,
     is_text,
@@ -155,7 +156,7 @@ def _check_lane(record: Record, admission: Admission) -> _Broken:
 
 
 def _check_answers(record: Record, _admission: Admission) -> _Broken:
-    needed = max(record.min_answers, 1)
+    needed = max(record.min_answers, 1) if record.verdict == "passed" else 1
     if len(record.answers) < needed:
         return "no-call", f"{len(record.answers)} answers of a model, {needed} needed"
     return None
@@ -177,7 +178,7 @@ def _check_host(record: Record, admission: Admission) -> _Broken:
             return "host", f"path {path!r:.80} is not under {row.path_prefix!r}"
         if host in row.hosts and port != 443:
             return "host", f"port {port} is not listed for {host}"
-    return None if endpoints(record) else ("host", "the record names no endpoint")
+    return None if has_endpoint(record) else ("host", "the record names no endpoint")
 
 
 def _check_peer(record: Record, admission: Admission) -> _Broken:
@@ -247,9 +248,10 @@ def _check_ids(record: Record, admission: Admission) -> _Broken:
             return "id-missing", f"a provider id does not look like one of {row.name}"
         if found in admission.used_ids:
             return "id-reuse", "a provider id was seen before"
-    known = provider_ids(record)
-    if len(set(known)) != len(known) or admission.used_ids.intersection(known):
-        return "id-reuse", "a provider id was seen before"
+    answered = [found for answer in record.answers if (found := answer.get("provider_id")) is not None]
+    for known in (provider_ids(record), answered):
+        if len(set(known)) != len(known) or admission.used_ids.intersection(map(str, known)):
+            return "id-reuse", "a provider id was seen before"
     return None
 
 
@@ -277,8 +279,8 @@ def _check_usage(record: Record, _admission: Admission) -> _Broken:
 
 
 def _check_nonce(record: Record, _admission: Admission) -> _Broken:
-    if not record.needs_nonce:
-        return None
+    if not record.needs_nonce or record.verdict != "passed":
+        return None  # a task that failed need not have come so far; that a model answered is shown by the other rules
     nonce = live_facts(record).get("nonce")
     if not isinstance(nonce, Mapping) or nonce.get("verified") is not True or not is_text(nonce.get("challenge")):
         return "nonce", "no reply carried what could only be read in this run"
@@ -311,7 +313,7 @@ def _check_local(record: Record, admission: Admission) -> _Broken:
         address = address_of(seen)
         if address is None or not address.is_loopback:
             return "peer", f"the peer address {seen!r:.80} is not loopback"
-    if not endpoints(record) or not is_number(port):
+    if not has_endpoint(record) or not is_number(port):
         return "host", "the record names no endpoint"
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", str(local.get("model_digest"))):
         return "local", "the digest of the model file is missing"

@@ -55,6 +55,11 @@ def endpoints(record: Record) -> tuple[tuple[str, str, int, str | None], ...]:
     return tuple(found)
 
 
+def has_endpoint(record: Record) -> bool:
+    """Whether the record itself, and not only one of its answers, says where it spoke to."""
+    return isinstance(model_facts(record).get("endpoint"), Mapping)
+
+
 def is_finished(answer: JsonObject) -> bool:
     """Whether an answer came to its end; an error answer and a cut stream did not."""
     status = answer.get("status")
