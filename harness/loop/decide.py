@@ -138,4 +138,4 @@ def drains_on(state: TurnState, reason: TurnReason) -> bool:
     """Whether input that waits may open the next turn by itself after this one; otherwise it waits for a wake."""
     if reason.kind == "completed":
         return state.step > 0
-    return reason.kind in ("max-tokens", "aborted")
+    return reason.kind in ("max-tokens", "step-limit", "aborted")

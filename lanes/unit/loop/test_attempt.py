@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -43,7 +44,7 @@ async def test_R02_each_request_extends_the_one_before_it(make_rig: Make) -> Non
     await rig.run("a")
     await rig.run("b", "c")
     requests = rig.model.requests
-    for earlier, later in zip(requests, requests[1:], strict=False):
+    for earlier, later in itertools.pairwise(requests):
         assert later.messages[: len(earlier.messages)] == earlier.messages
         assert len(later.messages) > len(earlier.messages)
 
@@ -302,7 +303,7 @@ async def test_S11_nothing_after_a_finish_is_read(make_rig: Make) -> None:
     assert [payload.chunk for payload in rig.payloads(AssistantChunk)] == text("ok")
 
 
-class _Hostile(Exception):
+class _HostileError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text for you")
 
@@ -311,7 +312,7 @@ class _Hostile(Exception):
     ("error", "failure"),
     [
         (ValueError("boom"), Failure("ValueError: boom", "UNKNOWN")),
-        (_Hostile(), Failure("_Hostile", "UNKNOWN")),
+        (_HostileError(), Failure("_HostileError", "UNKNOWN")),
         (ProviderError("no key", code="AUTH", status=401, request_id="r1"), Failure("no key", "AUTH", 401, None, "r1")),
         (asyncio.CancelledError(), Failure("CancelledError", "UNKNOWN")),
     ],
