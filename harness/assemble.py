@@ -127,6 +127,8 @@ async def assemble(
             spill_dir=writer.path.parent / "output",
             environment=settings.shell_environment,
         )
+        if resume is not None:
+            await tools.end_leftovers()
         agent = Agent(
             writer=writer,
             model=model,

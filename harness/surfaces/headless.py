@@ -125,8 +125,8 @@ class _Headless:
 
     async def run(self, build: Build, transport: httpx.AsyncBaseTransport | None) -> int:
         with self._signals():
+            resume = None if self._run.resume is None else SessionId(self._run.resume)
             try:
-                resume = None if self._run.resume is None else SessionId(self._run.resume)
                 assembled = self._assembled = await build(self._settings, transport=transport, resume=resume)
             except LogError as error:
                 self._say(one_line(str(error)))

@@ -77,7 +77,10 @@ def _carries(pid: int, mark: str) -> bool:
     prefix = f"{MARK}=".encode()
     wanted = mark.encode()
     return any(
-        wanted in item.removeprefix(prefix).split() for item in environment.split(b"\0") if item.startswith(prefix)
+        token == wanted or token.startswith(wanted + b"-")
+        for item in environment.split(b"\0")
+        if item.startswith(prefix)
+        for token in item.removeprefix(prefix).split()
     )
 
 
@@ -90,14 +93,22 @@ def command_line(pid: int) -> str:
     return " ".join(part.decode("utf-8", "replace") for part in data.split(b"\0") if part)
 
 
+def mark_of(place: str) -> str:
+    """The mark of everything that was ever started for a place: a digest that says nothing of the place."""
+    return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
+
+
 def own_mark(place: str) -> str:
-    """A mark no other living process of this machine hands out: own pid, own start time, and a digest of the place."""
+    """The part of that mark that no other process of this machine hands out: with own pid and own start time.
+
+    Shape: a mark covers every mark that continues it after a dash.
+    """
     try:
         text = (_PROC / "self" / "stat").read_bytes()
         started = text[text.rfind(b")") + 2 :].split()[19].decode("ascii")
     except OSError:
         started = "0"
-    return f"{os.getpid()}-{started}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+    return f"{mark_of(place)}-{os.getpid()}-{started}"
 
 
 def signal_now(sessions: frozenset[int], mark: str, number: signal.Signals) -> tuple[Process, ...]:

@@ -19,6 +19,7 @@ from harness.tools.workspace import SPILL_PREFIX, Place, ToolError, Workspace
 MAX_LISTED = 1000  # entries; a larger answer helps no model and hides the question
 MAX_MATCHES = 200  # lines found
 MAX_MATCH_CHARACTERS = 300  # of one line shown: minified files hold lines of megabytes
+MAX_DEPTH = 100  # folders within folders; each level holds one descriptor open
 MAX_SEARCHED_BYTES = 16 << 20  # of one file; larger ones are named instead
 NOT_ENTERED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox"})
 
@@ -61,7 +62,7 @@ def _walk_folder(top: str, prefix: str, parent: int | None) -> Iterator[_Entry]:
             if item.is_symlink():
                 yield _Entry(shown, "link")
             elif item.is_dir(follow_symlinks=False):
-                if name in NOT_ENTERED:
+                if name in NOT_ENTERED or shown.count("/") >= MAX_DEPTH:
                     yield _Entry(f"{shown}/", "closed")
                     continue
                 yield _Entry(f"{shown}/", "folder")

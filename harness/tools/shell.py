@@ -25,6 +25,7 @@ from harness.tools.processes import (
     command_line,
     end_all,
     find_members,
+    mark_of,
     own_mark,
     read_table,
     signal_now,
@@ -33,6 +34,7 @@ from harness.tools.workspace import ToolError, Workspace
 
 END_GRACE_S = 1.0  # between asking a command to end and killing it; build tools clean up in far less
 MAX_TIMEOUT_S = 3600
+_LAST_ROUNDS = 5  # a killed process may have forked just before; there is no time for more
 _READ_BYTES = 1 << 16  # what a Linux pipe holds
 _FINISHED_READS = 64  # after the command ended: its own output is at most one pipe full; the rest is somebody else's
 
@@ -67,7 +69,7 @@ class Shell:
         spill = self._workspace.spill_dir / f"{_file_name(context.call_id)}.txt"
         capture = Capture(spill)
         self._calls += 1
-        mark = f"{self._mark}.{self._calls}"
+        mark = f"{self._mark}-{self._calls}"
         reader, process = await self._start(command, mark)
         loop = asyncio.get_running_loop()
         loop.add_reader(reader, _take, loop, reader, capture)
@@ -94,7 +96,7 @@ class Shell:
         return _answer(text, notes, process.returncode, ending, limit_s)
 
     async def _start(self, command: str, mark: str) -> tuple[int, asyncio.subprocess.Process]:
-        reader, writer = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+        reader, writer = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 self._program,
@@ -104,7 +106,7 @@ class Shell:
                 stdout=writer,
                 stderr=writer,
                 cwd=self._workspace.root,
-                env={**self._environment, MARK: f"{self._outer_marks} {self._mark} {mark}".strip()},
+                env={**self._environment, MARK: f"{self._outer_marks} {mark}".strip()},
                 start_new_session=True,
             )
         except OSError as error:
@@ -143,8 +145,15 @@ class Shell:
 
     def end_now(self) -> None:
         """Kill everything at once, running commands too; for a process that is about to end."""
-        if self._calls:
-            signal_now(frozenset(self._sessions), self._mark, signal.SIGKILL)
+        for _ in range(_LAST_ROUNDS if self._calls else 0):
+            if not signal_now(frozenset(self._sessions), self._mark, signal.SIGKILL):
+                return
+
+    async def end_leftovers(self) -> None:
+        """End what an earlier process left running for this place when it was killed; for before the first command."""
+        place = mark_of(str(self._workspace.spill_dir))
+        if await asyncio.to_thread(lambda: find_members(read_table(), frozenset(), place)):
+            await end_all(frozenset(), place, grace_s=END_GRACE_S)
 
     async def close(self) -> tuple[str, ...]:
         """End what commands left in the background; gives the command lines of what had to be ended."""

@@ -33,6 +33,10 @@ class ShippedTools:
         """End what shell commands left running; safe to call twice."""
         return await self.shell.close()
 
+    async def end_leftovers(self) -> None:
+        """End what shell commands of an earlier process left running; for the start of a resumed session."""
+        await self.shell.end_leftovers()
+
     def end_now(self) -> None:
         """Kill what shell commands left running, without waiting for anything."""
         self.shell.end_now()

@@ -273,14 +273,15 @@ def test_a_process_killed_in_a_tool_call_is_resumed_and_runs_no_tool_twice(comma
     slow = use("shell", {"command": "echo run >> runs; echo $$ > pid; exec sleep 43.301"})
     with command.scripted(slow, say("went on")) as script:
         process = command.start("run", "--json", "task")
-        assert until(lambda: (command.work / "pid").exists())
+        assert until(lambda: (command.work / "pid").exists() and (command.work / "pid").stat().st_size > 0)
         process.kill()
         process.communicate(timeout=20)
         header = command.log()[0]
+        left = int((command.work / "pid").read_text(encoding="utf-8"))
+        was_left = is_alive(left)
         code, out, err = command.run("run", "--resume", header["id"], "go on")
-    os.kill(int((command.work / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
     roles = [message["role"] for message in script.requests[1]["messages"]]
-    assert (code, out, err) == (0, "went on\n", "")
+    assert (code, out, err, was_left, is_alive(left)) == (0, "went on\n", "", True, False)
     assert (command.work / "runs").read_text(encoding="utf-8") == "run\n"
     assert roles == ["system", "user", "assistant", "tool", "user"]
     assert [event["seq"] for event in command.log()[1:]] == list(range(len(command.log()) - 1))

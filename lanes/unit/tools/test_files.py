@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.loop.tools import ToolOutput
 
+from harness.loop.tools import ToolOutput
 from harness.tools.shipped import ShippedTools
 
 TextOf = Callable[[ToolOutput], str]
@@ -216,6 +216,16 @@ async def test_list_of_an_empty_a_large_and_an_oddly_named_folder(
         "many/0000",
         "[the first 1000 entries; give a path below to see more]",
     )
+
+
+async def test_list_stops_at_a_depth_no_project_has(root: Path, call: Any, text_of_output: TextOf) -> None:
+    deep(root, 150)
+    lines = text_of_output(await call("list_files", {})).split("\n")
+    assert (len(lines), lines[-1].endswith("/  (not entered)")) == (101, True)
+
+
+def deep(root: Path, levels: int) -> None:
+    (root / "/".join("d" * levels)).mkdir(parents=True)
 
 
 async def test_search_gives_path_line_and_text(root: Path, call: Any, text_of_output: TextOf) -> None:
