@@ -17,7 +17,7 @@ STORIES = [pytest.param(name, id=name, marks=pytest.mark.claim(find_scenario(nam
 def test_the_program_turns_the_given_answers_into_exactly_this(name: str, channels: object, tmp_path: Path) -> None:
     played = play_pinned(find_scenario(name), tmp_path, channels.scripted_child)
 
-    assert played.problems == []
+    assert played.problems == ()
     played.check(Expected(EXPECTED_FOLDER))
 
 
