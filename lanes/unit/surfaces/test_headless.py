@@ -153,6 +153,21 @@ async def test_HL11_a_second_signal_ends_the_process_at_once_while_a_disposer_ha
     assert (outcome.forced, outcome.err) == ([130], "harness: SIGINT; the turn ended aborted\n")
 
 
+async def test_HL11_a_second_signal_does_not_wait_for_the_drain(bench: Bench) -> None:
+    def interrupt_when_cancelled(assembled: Assembled) -> None:
+        assembled.agent.when_idle = asyncio.Event().wait  # type: ignore[method-assign,assignment] # never ends
+        assembled.agent.cancel = interrupt_again  # type: ignore[method-assign,assignment] # says when the drain began
+
+    def interrupt_again(cause: Cause) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    async def terminate() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    outcome = await bench.run(say("x", hold=1), hook=interrupt_when_cancelled, on_hold=terminate, drain_s=10)
+    assert (outcome.forced, outcome.err) == ([130], "")
+
+
 async def test_a_signal_during_an_ordinary_end_forces_it(bench: Bench) -> None:
     def hang(assembled: Assembled) -> None:
         async def dispose() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.loop.tools import ToolOutput
 
+from harness.loop.tools import ToolOutput
 from harness.tools.processes import command_line, read_table
 from harness.tools.shipped import ShippedTools
 
@@ -167,7 +167,7 @@ async def test_a_timed_out_command_leaves_the_background_of_earlier_calls_alone(
 async def test_a_background_job_that_keeps_writing_neither_blocks_nor_dies_of_a_closed_pipe(
     call: Any, root: Path
 ) -> None:
-    command = "(for n in $(seq 40); do head -c 10000 /dev/zero | tr '\\0' x; done; echo done > finished) & echo started"
+    command = "(for n in $(seq 40); do printf '%010000d' 0; done; echo done > finished) & echo started"
     output = await call("shell", {"command": command})
     assert output.meta["exit_code"] == 0
     await until(lambda: (root / "finished").exists())
