@@ -312,6 +312,7 @@ class Agent:
     def _start(self) -> None:
         self._scope = CancelScope()
         self._activity = asyncio.ensure_future(self._run())
+        self._activity.add_done_callback(self._end_unrun)
         self._announce("running")
 
     async def _run(self) -> None:
@@ -322,8 +323,17 @@ class Agent:
                     await self._run_turn()
                 await self._flush()
         finally:
-            self._scope = self._activity = None
-            self._announce("idle")
+            self._go_idle()
+
+    def _end_unrun(self, activity: asyncio.Task[None]) -> None:
+        """Go idle also when the host cancelled the driver before its first tick, so that it never ran."""
+        if self._activity is activity:
+            self._parked = self._waiting_ids()
+            self._go_idle()
+
+    def _go_idle(self) -> None:
+        self._scope = self._activity = None
+        self._announce("idle")
 
     async def _run_turn(self) -> None:
         self._scope = scope = CancelScope()

@@ -73,11 +73,17 @@ class ScriptedModel:
     """Answers the nth call with the nth reply.
 
     Shape: requests holds what was asked; on_request is told each request before it is answered; problems says what
-    the script did not foresee, leftovers how many replies nobody asked for.
+    the script did not foresee, leftovers how many replies nobody asked for. endless answers what the script does not.
     """
 
-    def __init__(self, replies: Sequence[Reply], on_request: Callable[[ModelRequest], None] | None = None) -> None:
+    def __init__(
+        self,
+        replies: Sequence[Reply],
+        on_request: Callable[[ModelRequest], None] | None = None,
+        endless: Callable[[ModelRequest], Reply] | None = None,
+    ) -> None:
         self._replies = list(replies)
+        self._endless = endless
         self._on_request = on_request
         self.requests: list[ModelRequest] = []
         self.problems: list[str] = []
@@ -93,6 +99,8 @@ class ScriptedModel:
         self.requests.append(request)
         if self._on_request is not None:
             self._on_request(request)
+        if not self._replies and self._endless is not None:
+            return self._play(self._endless(request), request, cancel)
         if not self._replies:
             problem = f"request {len(self.requests)} arrived, the script has {len(self.requests) - 1} replies"
             self.problems.append(problem)

@@ -61,7 +61,7 @@ def test_the_loop_cancels_no_task_but_its_timers_and_the_reader() -> None:
 @pytest.mark.parametrize(
     "room",
     [
-        "arguments", "assembly", "decide", "failure", "invariants", "projection", "prompt", "request", "retry",
+        "arguments", "assembly", "decide", "failure", "projection", "prompt", "request", "retry",
         "schedule",
     ],
 )  # fmt: skip
