@@ -20,12 +20,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from mock_provider.server import ServerThread
 
 from lanes.cassette import CassettePlayer
 from lanes.errors import CassetteError, UsageError
 from lanes.normalize import Json, replace_places
 from lanes.playing import Target, drive_story, workspace_places
+from lanes.policy import DUMMY_KEY
 from lanes.program import Program, check_story
 from lanes.providers import has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
@@ -35,8 +35,10 @@ from lanes.session_log import LOG_NAME, ORIGIN_NAME, load_recorded_log
 from lanes.story_log import check_log, read_rows
 from lanes.subject import current_subject
 from lanes.world import check_world
+from mock_provider.server import ServerThread
 
 CASSETTES = Path("cassettes")
+OWN_SCRIPT = "script"  # the target that is the story's own script, played by the mock provider
 SEED = "recorded"
 EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
 
@@ -48,7 +50,7 @@ def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> 
     """
     parser = argparse.ArgumentParser(prog="lanes record", epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("story", help="a scenario of lanes/scenarios")
-    parser.add_argument("--target", help="a provider of lanes/providers.toml, or a base URL on loopback")
+    parser.add_argument("--target", help="a provider of lanes/providers.toml, a URL on loopback, or script")
     parser.add_argument("--scripted", action="store_true", help="record the session log of the story's own script")
     options = parser.parse_args(list(arguments))
     if environ.get("CI"):
@@ -63,9 +65,16 @@ def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> 
         folder = root / CASSETTES / "session-logs" / scenario.name
         record_session_log(scenario, folder)
         return f"{folder.relative_to(root)}: recorded; the answers are scripted"
-    target = choose_target(options.target, environ)
     path = root / CASSETTES / "openai_chat" / f"{scenario.name}.yaml"
-    facts = Circumstances(recorded_at=_now(), commit=current_subject(root).commit)
+    commit = current_subject(root).commit
+    if options.target == OWN_SCRIPT:
+        with ServerThread(scenario.script) as mock:
+            target = Target(mock.base_url("openai_chat"), "openai", "m-small", "OPENAI_API_KEY")
+            facts = Circumstances(recorded_at=None, commit=None)
+            asyncio.run(record_cassette(scenario, target, {"OPENAI_API_KEY": DUMMY_KEY}, path, facts))
+        return f"{path.relative_to(root)}: recorded and played back; the answers are scripted"
+    target = choose_target(options.target, environ)
+    facts = Circumstances(recorded_at=None if target.key is None else _now(), commit=commit)
     asyncio.run(record_cassette(scenario, target, environ, path, facts))
     return f"{path.relative_to(root)}: recorded and played back"
 
@@ -132,7 +141,7 @@ async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Re
     with _folders() as (workspace, sessions):
         player = CassettePlayer(path, places=workspace_places(workspace), redactor=redactor)
         keyless = Target(target.base_url, target.provider, target.model, None)
-        await drive_story(scenario, keyless, {"OPENAI_API_KEY": "none"}, workspace, sessions, player)
+        await drive_story(scenario, keyless, {"OPENAI_API_KEY": DUMMY_KEY}, workspace, sessions, player)
         problems = player.verify()
         if problems or not player.answers:
             raise CassetteError(
@@ -153,7 +162,10 @@ def record_session_log(scenario: Scenario, folder: Path) -> None:
     with _folders() as (workspace, sessions), ServerThread(scenario.script) as mock:
         write_workspace(scenario, workspace)
         program = Program(
-            workspace, sessions, mock.base_url("openai_chat"), environ={"HARNESS_SEED": SEED, "OPENAI_API_KEY": "none"}
+            workspace,
+            sessions,
+            mock.base_url("openai_chat"),
+            environ={"HARNESS_SEED": SEED, "OPENAI_API_KEY": DUMMY_KEY},
         )
         finished = [program.run(run) for run in scenario.runs]
         problems = check_story(scenario, finished) + check_world(scenario.world, workspace)

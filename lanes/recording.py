@@ -98,9 +98,12 @@ class _NotedStream(httpx.AsyncByteStream):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is true of a whole recording session. recorded_at is an ISO date and time in UTC."""
+    """What is true of a whole recording session.
 
-    recorded_at: str
+    Shape: recorded_at is an ISO date and time in UTC, None when no live model was asked: such a recording has no age.
+    """
+
+    recorded_at: str | None
     commit: str | None
     places: tuple[Place, ...] = ()
     keeps_transient: bool = False

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lanes.channels import Channels
 from lanes.policy import DUMMY_KEY
 from lanes.program import Program, check_finished, check_story, console_command, event_of, run_command, stop_when
 from lanes.scenario import Scenario, find_scenario, load_scenarios, script_text, write_workspace
@@ -33,7 +34,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("scenario", STORIES)
 def test_a_journey_through_the_installed_program_leaves_the_world_its_story_tells(
-    scenario: Scenario, channels: object, folders: tuple[Path, Path]
+    scenario: Scenario, channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     workspace, sessions = folders
     write_workspace(scenario, workspace)
@@ -54,7 +55,7 @@ def test_a_journey_through_the_installed_program_leaves_the_world_its_story_tell
 
 @pytest.mark.claim("journey.killed-in-tool")
 def test_a_program_killed_while_a_tool_works_goes_on_without_running_it_twice(
-    channels: object, folders: tuple[Path, Path]
+    channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     workspace, sessions = folders
     scenario = find_scenario("killed-in-tool")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lanes.channels import Channels
 from lanes.expected import diff_events
 from lanes.normalize import Identities, Json, normalize_log
 from lanes.playing import Target, drive_story, workspace_places
@@ -35,7 +36,7 @@ def _comparable(path: Path, workspace: Path) -> list[Json]:
 
 @pytest.mark.parametrize("name", STORIES)
 async def test_the_loop_reproduces_a_recorded_session_in_a_fresh_folder(
-    name: str, channels: object, folders: tuple[Path, Path]
+    name: str, channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     workspace, sessions = folders
     scenario = find_scenario(name)

@@ -1,0 +1,130 @@
+"""Journeys with a live model: what is left in the folder is judged, never a word of the answer.
+
+A token of this run stands in a file; the lane itself looks whether the model's words carry it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lanes.channels import Channels
+from lanes.playing import Target, drive_story
+from lanes.providers import Provider, has_key, load_providers
+from lanes.scenario import Run, Scenario, find_scenario
+from lanes.story_log import log_facts, read_rows
+from lanes.world import CommandCheck, FileCheck, check_world
+
+WITH_KEY = [provider for provider in load_providers() if has_key(os.environ, provider)]
+PROVIDERS = [pytest.param(provider, id=provider.name) for provider in WITH_KEY or load_providers()]
+TOKEN_TASK = "Then read token.txt and end your answer with the word that stands in it."
+
+
+def _fix_test(token: str) -> Scenario:
+    """Journey (a): any edit that makes the untouched test pass."""
+    story = find_scenario("fix-test")
+    check = "".join(story.workspace["check.py"])
+    return dataclasses.replace(
+        story,
+        workspace={**story.workspace, "token.txt": f"{token}\n"},
+        runs=(Run(f"The test `python -B check.py` fails. Find the mistake in calc.py and fix it. {TOKEN_TASK}"),),
+        world=(
+            CommandCheck(("python", "-B", "check.py"), stdout="ok: add(2, 3) gave 5\n"),
+            CommandCheck(("python", "-B", "-c", "from calc import add; raise SystemExit(add(-4, 9) != 5)")),
+            FileCheck("check.py", equals=check),
+        ),
+    )
+
+
+def _resume_session(token: str) -> Scenario:
+    """Journey (b): the third process knows what the first one was asked."""
+    return dataclasses.replace(
+        find_scenario("resume-session"),
+        workspace={"notes.txt": "milk\n", "token.txt": f"{token}\n"},
+        runs=(
+            Run("Add a line with the single word bread to the end of notes.txt."),
+            Run("Add a line with the single word salt to the end of notes.txt.", resume=True),
+            Run(
+                "Which word did I first ask you to add? Write that single word to first.txt, in lower case. "
+                f"{TOKEN_TASK}",
+                resume=True,
+            ),
+        ),
+        world=(
+            CommandCheck(("python", "-c", "print(*open('notes.txt').read().split())"), stdout="milk bread salt\n"),
+            FileCheck("first.txt", contains="bread"),
+        ),
+    )
+
+
+def _missing_file(token: str) -> Scenario:
+    """Journey (d), as far as it can be asked of a model: a file that is not there, and the right one beside it."""
+    return dataclasses.replace(
+        find_scenario("tool-failures"),
+        workspace={"notes.txt": "the answer is 42\n", "token.txt": f"{token}\n"},
+        runs=(
+            Run(
+                "Read the file note.txt and write the number it holds to answer.txt. If it is not there, find the "
+                f"file that must be meant and use that one. {TOKEN_TASK}"
+            ),
+        ),
+        world=(
+            CommandCheck(("python", "-c", "print(open('answer.txt').read().strip())"), stdout="42\n"),
+            FileCheck("notes.txt", equals="the answer is 42\n"),
+        ),
+    )
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A workspace and a session root."""
+    workspace, sessions = tmp_path / "workspace", tmp_path / "sessions"
+    workspace.mkdir()
+    sessions.mkdir()
+    return workspace, sessions
+
+
+async def _play(
+    story: Scenario, provider: Provider, transport: httpx.AsyncBaseTransport, folders: tuple[Path, Path]
+) -> list[str]:
+    """What is not as the story says, world and log; the words of the model are no part of it."""
+    workspace, sessions = folders
+    target = Target(provider.base_url, provider.name, provider.model, provider.key)
+    log = await drive_story(story, target, os.environ, workspace, sessions, transport)
+    ends = log_facts(read_rows(log)).turn_ends
+    unfinished = [] if ends == ("completed",) * len(story.runs) else [f"turns ended {ends}"]
+    return [*unfinished, *check_world(story.world, workspace)]
+
+
+@pytest.mark.claim("journey.fix-test")
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_live_model_fixes_the_failing_test(
+    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+) -> None:
+    transport = channels.live(provider.name)
+
+    assert await _play(_fix_test(transport.new_challenge()), provider, transport, folders) == []
+
+
+@pytest.mark.claim("journey.resume-session")
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_live_model_goes_on_in_a_new_process(
+    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+) -> None:
+    transport = channels.live(provider.name)
+
+    assert await _play(_resume_session(transport.new_challenge()), provider, transport, folders) == []
+
+
+@pytest.mark.claim("journey.missing-file")
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_live_model_recovers_from_a_file_that_is_not_there(
+    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+) -> None:
+    transport = channels.live(provider.name)
+
+    assert await _play(_missing_file(transport.new_challenge()), provider, transport, folders) == []

@@ -1,0 +1,44 @@
+"""Committed cassettes driven through the loop: every exchange asked for once, in order, and none beyond."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lanes.channels import Channels
+from lanes.playing import Target, drive_story, workspace_places
+from lanes.policy import DUMMY_KEY
+from lanes.scenario import find_scenario
+from lanes.story_log import check_log, read_rows
+from lanes.world import check_world
+
+CASSETTES = Path(__file__).parents[3] / "cassettes" / "openai_chat"
+STORIES = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.claim(find_scenario(path.stem).claim, "recordings.strict"))
+    for path in sorted(CASSETTES.glob("*.yaml"))
+]
+TARGET = Target("http://none.invalid/v1", "openai", "m-small", None)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """A fresh workspace and a session root."""
+    workspace, sessions = tmp_path / "workspace", tmp_path / "sessions"
+    workspace.mkdir()
+    sessions.mkdir()
+    return workspace, sessions
+
+
+@pytest.mark.parametrize("path", STORIES)
+async def test_a_recorded_story_plays_to_its_end_and_leaves_the_world_it_tells(
+    path: Path, channels: Channels, folders: tuple[Path, Path]
+) -> None:
+    workspace, sessions = folders
+    scenario = find_scenario(path.stem)
+    player = channels.cassette(path, places=workspace_places(workspace))
+
+    log = await drive_story(scenario, TARGET, {"OPENAI_API_KEY": DUMMY_KEY}, workspace, sessions, player)
+
+    assert player.verify() == ()
+    assert [*check_world(scenario.world, workspace), *check_log(scenario.log, read_rows(log))] == []
