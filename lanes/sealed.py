@@ -170,6 +170,9 @@ class _WatchedStream(httpx.AsyncByteStream):
         self._exchange.ended_s = time.monotonic()
 
     async def aclose(self) -> None:
+        if self._exchange.ended_s is None:  # a client may stop reading at the end mark; what it had by then is whole
+            self._exchange.ended_s = time.monotonic()
+            self._exchange.is_finished = self._exchange.spoken.is_whole
         await self._source.aclose()
 
 
