@@ -67,7 +67,8 @@ def identify(bundle: Bundle) -> str:
 
 def _with_used_ids(rules: Rules, bundles: Sequence[Bundle]) -> Rules:
     seen: dict[str, set[str]] = {}
-    for bundle in bundles:
+    live = [bundle for bundle in bundles if not rules.policies[bundle.header.lane].keyless]
+    for bundle in live:  # a keyless record must never be able to change the live column
         for record in bundle.records:
             for found in (*provider_ids(record), *_answer_ids(record)):
                 seen.setdefault(found, set()).add(record.record_id)
@@ -128,7 +129,7 @@ def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, ga
         column.items.sort(key=lambda item: item.node_id)
         column.bundles += bundles
         column.is_filtered |= any(_is_filtered(bundle.header) for bundle in bundles)
-    if not columns[column_id].items:
+    if not any(column.items for column in columns.values()):
         columns[column_id].not_run = _reason_not_run(bundles)
 
 

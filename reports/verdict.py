@@ -76,7 +76,7 @@ def _has_failed(rows: Sequence[Row], column: Column, *, strict: bool) -> bool:
 def _ran_nothing(column: Column) -> bool:
     if column.not_run is not None:
         return column.not_run.code == "nothing-collected"
-    return bool(column.bundles) and column.item_tally.not_run == column.item_tally.total
+    return bool(column.items) and column.item_tally.not_run == column.item_tally.total
 
 
 def _has_gap(rows: Sequence[Row], column: Column, *, strict: bool) -> bool:
