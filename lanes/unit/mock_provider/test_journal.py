@@ -1,0 +1,56 @@
+"""The journal is bounded, ordered and written when asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mock_provider.errors import UsageError
+from mock_provider.journal import Entry, Journal
+
+
+def entry(number: int, body: str | None = "{}") -> Entry:
+    return Entry(number, "POST", "/v1/chat/completions", {}, body_text=body)
+
+
+def test_old_entries_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mock_provider.journal.MAX_ENTRIES", 2)
+    journal = Journal()
+    for number in (1, 2, 3):
+        journal.add(entry(number))
+    assert ([one.number for one in journal.entries], journal.dropped) == ([2, 3], 1)
+    assert journal.text().splitlines()[0] == "(1 older requests were dropped)"
+
+
+def test_old_bodies_are_dropped_before_their_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mock_provider.journal.MAX_BODY_BYTES", 25)
+    journal = Journal()
+    for number in (1, 2, 3):
+        journal.add(entry(number, '"0123456789"'))
+    assert journal.bodies() == (None, "0123456789", "0123456789")
+
+
+def test_finished_entries_are_written_one_line_each(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    for number in (1, 2):
+        journal.close_entry(entry(number, '{"a":"\\ud83d"}'))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [(json.loads(line)["number"], json.loads(line)["body"]) for line in lines] == [
+        (1, {"a": "\ud83d"}),
+        (2, {"a": "\ud83d"}),
+    ]
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+
+
+def test_a_journal_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the journal cannot be written: No such file or directory"):
+        Journal(tmp_path / "none" / "journal.jsonl")
+
+
+def test_an_entry_reads_as_one_line() -> None:
+    one = entry(3)
+    one.matched, one.conversation, one.step, one.status, one.end = True, "main", 2, 200, "complete"
+    assert str(one) == "#3 POST /v1/chat/completions → 200 main step 2, complete"
