@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from harness.errors import InvalidEventError
 from harness.model.messages import Json, JsonObject
@@ -36,37 +36,54 @@ def join_surrogates(text: str) -> str:
     return text
 
 
-def freeze_json(value: object, where: str = "data", depth: int = 0) -> Json:
+def freeze_json(value: object, where: str = "data") -> Json:
     """A copy of a JSON value that nobody can change: tuples for lists, read-only mappings for objects.
 
     Raises: InvalidEventError naming the place for NaN, infinities, -0.0, integers beyond 2**53 - 1, keys that are
     not strings, cycles, and every type JSON does not have.
     """
-    if value is None or value is True or value is False:
-        return value
+    try:
+        return _freeze_json(value, 0)
+    except InvalidEventError as error:
+        error.where = where + error.where  # the place is spelled on the way up, and costs nothing when all is well
+        raise
+
+
+def _freeze_json(value: Any, depth: int) -> Json:  # Any: finding out what it is, is the point
     kind = type(value)
     if kind is str:
-        return join_surrogates(value)  # type: ignore[arg-type] # the line above has proved it
-    if isinstance(value, int) and kind is int:
+        return value if value.isascii() else join_surrogates(value)
+    if value is None or kind is bool:
+        return cast("bool | None", value)
+    if kind is int:
         if abs(value) > MAX_SAFE_INTEGER:
-            raise InvalidEventError(f"integer {value} is beyond 2**53 - 1", where=where)
-        return value
-    if isinstance(value, float) and kind is float:
+            raise InvalidEventError(f"integer {value} is beyond 2**53 - 1")
+        return cast("int", value)
+    if kind is float:
         if not math.isfinite(value) or (value == 0.0 and math.copysign(1.0, value) < 0):
-            raise InvalidEventError(f"number {value!r} does not survive JSON", where=where)
-        return value
+            raise InvalidEventError(f"number {value!r} does not survive JSON")
+        return cast("float", value)
     if depth > MAX_DEPTH:
-        raise InvalidEventError(f"nested deeper than {MAX_DEPTH}, or a cycle", where=where)
-    if isinstance(value, Mapping):
-        copy: dict[str, Json] = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                raise InvalidEventError(f"key {key!r} is not a string", where=where)
-            copy[join_surrogates(key)] = freeze_json(item, f"{where}.{key}", depth + 1)
-        return MappingProxyType(copy)
-    if isinstance(value, list | tuple):
-        return tuple(freeze_json(item, f"{where}[{at}]", depth + 1) for at, item in enumerate(value))
-    raise InvalidEventError(f"a {kind.__name__} is not a JSON value", where=where)
+        raise InvalidEventError(f"nested deeper than {MAX_DEPTH}, or a cycle")
+    at: object = None
+    try:
+        if isinstance(value, Mapping):
+            copy: dict[str, Json] = {}
+            for at, item in value.items():
+                if type(at) is not str:
+                    raise InvalidEventError(f"key {at!r} is not a string")
+                copy[join_surrogates(at)] = _freeze_json(item, depth + 1)
+            return MappingProxyType(copy)
+        if isinstance(value, list | tuple):
+            items: list[Json] = []
+            for index, item in enumerate(value):
+                at = index
+                items.append(_freeze_json(item, depth + 1))
+            return tuple(items)
+    except InvalidEventError as error:
+        error.where = (f".{at}" if type(at) is str else f"[{at}]") + error.where
+        raise
+    raise InvalidEventError(f"a {kind.__name__} is not a JSON value")
 
 
 def freeze_object(value: object, where: str = "data") -> JsonObject:
@@ -92,29 +109,44 @@ def freeze_payload(payload: Value, where: str) -> Value:
 
     Only what is mutable is copied; frozen parts are shared. What a field may hold is validate's business.
     """
-    frozen: Value = _freeze_field(payload, where)
+    try:
+        frozen: Value = _freeze_field(payload)
+    except InvalidEventError as error:
+        error.where = where + error.where
+        raise
     return frozen
 
 
-def _freeze_field(value: Any, where: str) -> Any:  # Any: walks the fields of every payload type alike
+def _freeze_field(value: Any) -> Any:  # Any: walks the fields of every payload type alike
     kind = type(value)
     if kind is str:
         return value if value.isascii() else join_surrogates(value)
     if kind is int or value is None or kind is bool:
         return value
-    if kind is tuple:
-        items = tuple(_freeze_field(item, f"{where}[{at}]") for at, item in enumerate(value))
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    if dataclasses.is_dataclass(kind):
-        names = _FIELDS.get(kind)
-        if names is None:
-            names = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
-        changes: dict[str, Any] | None = None
-        for name in names:
-            old = getattr(value, name)
-            new = _freeze_field(old, f"{where}.{name}")
-            if new is not old:
-                changes = changes if changes is not None else {}
-                changes[name] = new
-        return value if changes is None else dataclasses.replace(value, **changes)
-    return freeze_json(value, where)
+    names = _FIELDS.get(kind)
+    if names is None and dataclasses.is_dataclass(kind):
+        names = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
+    at: object = None
+    try:
+        if names is not None:
+            changes: dict[str, Any] | None = None
+            for at in names:
+                old = getattr(value, at)
+                new = _freeze_field(old)
+                if new is not old:
+                    changes = changes if changes is not None else {}
+                    changes[at] = new
+            return value if changes is None else dataclasses.replace(value, **changes)
+        if kind is tuple:
+            same = True
+            items = []
+            for index, old in enumerate(value):
+                at = index
+                new = _freeze_field(old)
+                same = same and new is old
+                items.append(new)
+            return value if same else tuple(items)
+    except InvalidEventError as error:
+        error.where = (f".{at}" if type(at) is str else f"[{at}]") + error.where
+        raise
+    return _freeze_json(value, 0)

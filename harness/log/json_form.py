@@ -43,7 +43,10 @@ def parse_line(line: bytes) -> JsonDict:
     Raises: InvalidEventError when the bytes are not UTF-8, not JSON, not an object, or hold a number JSON has not.
     """
     try:
-        value = _decode(line.decode("utf-8"))
+        text = line.decode("utf-8")
+        value, end = _decode(text)
+        if end != len(text) and not text[end:].isspace():
+            raise ValueError(f"more follows behind character {end}")
     except (ValueError, RecursionError) as error:
         raise InvalidEventError(f"is not JSON: {error}", where="line") from error
     if type(value) is not dict:
@@ -55,7 +58,7 @@ def _reject_constant(word: str) -> float:
     raise ValueError(f"{word} is not a JSON number")
 
 
-_decode = json.JSONDecoder(parse_constant=_reject_constant).decode
+_decode = json.JSONDecoder(parse_constant=_reject_constant).raw_decode
 
 
 def header_to_json(header: SessionHeader) -> JsonDict:

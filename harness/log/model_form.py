@@ -49,9 +49,11 @@ def take(value: object, where: str, required: frozenset[str], optional: frozense
     if type(value) is not dict:
         refuse(where, f"{type(value).__name__} where an object belongs")
     keys = value.keys()
+    if keys == required:
+        return value
     if not required <= keys:
         refuse(where, f"lacks {', '.join(sorted(required - keys))}")
-    if len(keys) > len(required) and not keys <= required | optional:
+    if not keys <= required | optional:
         refuse(where, f"has unknown keys {', '.join(sorted(keys - required - optional))}")
     return value
 

@@ -16,7 +16,7 @@ def check_surface(event: Event, events: Sequence[Event], surface: Sequence[int])
     """Refuse a surface event whose operation or citations do not fit the surface as it stands."""
     sources = event.source_event_seqs
     if sources is not None:
-        if type(sources) is not tuple or not all(type(seq) is int for seq in sources):
+        if type(sources) is not tuple or not set(map(type, sources)) <= {int}:
             refuse("sourceEventSeqs", "is not a list of seqs")
         if not sources and type(event.payload) is not AssistantMessage:
             refuse("sourceEventSeqs", "may be empty on assistant/message only")
