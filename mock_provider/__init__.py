@@ -58,7 +58,7 @@ def transport(
 
     Raises: ScriptError for a script that cannot be played.
     """
-    from mock_provider.mock import Mock  # noqa: PLC0415 - see the room's docstring
+    from mock_provider.mock import Mock
 
     mock = script if isinstance(script, Mock) else Mock(script)
     if library == "httpx2":
