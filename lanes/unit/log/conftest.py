@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import pytest
 from hypothesis import strategies as st
@@ -234,48 +235,53 @@ class Maker:
         """Append with whatever the payload's type wants beside it."""
         return log.append(payload, ignorable=isinstance(payload, ForeignPayload))
 
+    @cached_property
     def texts(self) -> st.SearchStrategy[str]:
         """Any text at all, halves of surrogate pairs included."""
         return st.text(st.characters(codec=None, categories=None), max_size=12)
 
+    @cached_property
     def json_values(self) -> st.SearchStrategy[object]:
         leaves = (
             st.none()
             | st.booleans()
             | st.integers(-(2**53) + 1, 2**53 - 1)
             | st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: str(number) != "-0.0")
-            | self.texts()
+            | self.texts
         )
         return st.recursive(
             leaves,
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(self.texts(), inner, max_size=3),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(self.texts, inner, max_size=3),
             max_leaves=8,
         )
 
+    @cached_property
     def json_objects(self) -> st.SearchStrategy[dict[str, object]]:
-        return st.dictionaries(self.texts(), self.json_values(), max_size=3)
+        return st.dictionaries(self.texts, self.json_values, max_size=3)
 
+    @cached_property
     def deltas(self) -> st.SearchStrategy[AssistantChunk]:
         """Stream pieces that often continue the run before them."""
         index, step = st.integers(0, 1), st.integers(1, 2)
         calls = st.sampled_from([CallId("c1"), CallId("c2"), CallId("")])
         names = st.sampled_from([None, "read_file", ""])
         return st.one_of(
-            st.builds(lambda s, i, t: AssistantChunk(1, s, TextDelta(i, t)), step, index, self.texts()),
-            st.builds(lambda s, i, t: AssistantChunk(1, s, ReasoningDelta(i, t)), step, index, self.texts()),
+            st.builds(lambda s, i, t: AssistantChunk(1, s, TextDelta(i, t)), step, index, self.texts),
+            st.builds(lambda s, i, t: AssistantChunk(1, s, ReasoningDelta(i, t)), step, index, self.texts),
             st.builds(
                 lambda s, i, c, t, n: AssistantChunk(1, s, ToolCallDelta(i, c, t, n)),
                 step,
                 index,
                 calls,
-                self.texts(),
+                self.texts,
                 names,
             ),
         )
 
+    @cached_property
     def payloads(self) -> st.SearchStrategy[Payload]:
         """Any payload that may be appended by itself, its texts and JSON values drawn at random."""
-        text = self.texts()
+        text = self.texts
         word = text.filter(bool)
         blocks = st.lists(st.builds(TextBlock, text), max_size=2).map(tuple)
         usage = st.builds(Usage, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))
@@ -284,7 +290,7 @@ class Maker:
         )
         source = st.just(UserSource()) | st.builds(PluginSource, word, st.sampled_from([None, "notice", "recall"]))
         message = st.builds(Message, word.map(MessageId), st.just("user"), blocks, source)
-        replay = st.none() | self.json_objects()
+        replay = st.none() | self.json_objects
         reply = st.lists(st.builds(TextBlock, text) | st.builds(ReasoningBlock, text), max_size=2).flatmap(
             lambda some: (
                 st.builds(
@@ -298,7 +304,7 @@ class Maker:
         )
         number = st.integers(1, 3)
         return st.one_of(
-            self.deltas(),
+            self.deltas,
             st.builds(UserMessage, message),
             st.builds(
                 AssistantMessage,
@@ -330,9 +336,9 @@ class Maker:
                 st.integers(0, 3),
                 st.lists(message, min_size=1, max_size=2).map(tuple),
             ),
-            st.builds(SubagentDescriptor, self.json_objects()),
-            st.builds(CompactionSummary, word, self.json_objects()),
-            st.builds(ForeignPayload, word.map(lambda name: f"other/{name}"), self.json_objects()),
+            st.builds(SubagentDescriptor, self.json_objects),
+            st.builds(CompactionSummary, word, self.json_objects),
+            st.builds(ForeignPayload, word.map(lambda name: f"other/{name}"), self.json_objects),
             st.sampled_from(self.samples()),
         )
 

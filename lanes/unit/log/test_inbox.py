@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InvalidEventError
@@ -231,6 +231,7 @@ def test_the_seeds_splices_are_the_parents(make):
     )
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_any_run_of_actions_folds_to_the_inbox_that_was_kept(make, data):
     """Splice algebra: applying as one goes, folding the log and the ids one expects agree; no id is lost or doubled."""

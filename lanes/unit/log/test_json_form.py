@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InvalidEventError, LogDamagedError, LogUnsupportedError
@@ -26,10 +26,11 @@ def test_every_type_has_a_writer_and_a_reader():
     assert (set(WRITERS) >= set(EVENT_TYPES), set(READERS)) == (True, set(EVENT_TYPES.values()))
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_what_can_be_appended_can_be_read_back_equal(make, data):
     log, again = make.log(), make.log()
-    for payload in data.draw(st.lists(make.payloads(), max_size=6)):
+    for payload in data.draw(st.lists(make.payloads, max_size=6)):
         event = make.append(log, payload)
         again.restore(event_from_json(parse_line(encode_line(event_to_json(event))[:-1])))
     assert (list(again), again.messages()) == (list(log), log.messages())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import LogDamagedError, LogUnsupportedError
@@ -28,10 +28,11 @@ def _scan(make, data, **options):
     return scan(data, clock=make.clock(), **options)
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_what_was_written_loads_equal(make, data):
     log = make.log()
-    for payload in data.draw(st.lists(make.payloads(), max_size=8)):
+    for payload in data.draw(st.lists(make.payloads, max_size=8)):
         make.append(log, payload)
     found = _scan(make, _bytes(log))
     assert (list(found.log), found.log.messages(), found.log.header) == (list(log), log.messages(), log.header)
@@ -175,6 +176,7 @@ def test_L09_an_unknown_ignorable_event_keeps_its_place(make):
     assert make.types(found) == ["vote/cast", "turn/start"]
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_bytes_flipped_anywhere_end_in_a_log_or_in_a_named_error(make, data):
     _, good = _file(make, turns=1, chunks=3)

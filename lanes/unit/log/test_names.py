@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
@@ -35,6 +35,7 @@ def test_P02_a_hostile_id_stays_one_plain_folder_name(name):
     assert 0 < len(segment.encode()) < 200
 
 
+@settings(deadline=None)
 @given(one=IDS, other=IDS)
 @example(one="a", other="A")
 @example(one=".", other="%2e")
@@ -73,6 +74,7 @@ def test_a_project_folder_is_readable(cwd, slug):
     assert slug_of(cwd) == slug
 
 
+@settings(deadline=None)
 @given(cwd=IDS.map(lambda path: "/" + path))
 def test_a_project_folder_is_bounded_and_never_hidden(cwd):
     slug = slug_of(cwd)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.log.events import StepEnd, StepStart, ToolErrorInfo, TurnEnd, TurnReason, TurnStart, UserMessage
@@ -144,6 +144,7 @@ def test_a_crash_between_the_closers_is_closed_to_the_same_end(make):
 
 
 @pytest.mark.parametrize("tool_calls", [0, 1, 3])
+@settings(deadline=None)
 @given(data=st.data())
 def test_a_log_cut_at_any_event_closes_to_a_balanced_one(make, tool_calls, data):
     log = make.log(check=Invariants())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InvalidEventError
@@ -166,6 +166,7 @@ def _act(make, log: SessionLog, choice: int, data) -> None:
         )
 
 
+@settings(deadline=None)
 @given(choices=st.lists(st.integers(0, 4), max_size=30), data=st.data())
 def test_L08_the_cached_derivation_equals_one_from_scratch_after_every_append(make, choices, data):
     log = make.log()
@@ -176,6 +177,7 @@ def test_L08_the_cached_derivation_equals_one_from_scratch_after_every_append(ma
     assert (log.messages(), log.surface()) == (fold_messages(log), fold_surface(log))
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_L08_log_only_events_anywhere_change_no_derivation(make, data):
     plain, mixed = make.log(), make.log()
@@ -188,6 +190,7 @@ def test_L08_log_only_events_anywhere_change_no_derivation(make, data):
     assert mixed.messages() == plain.messages()
 
 
+@settings(deadline=None)
 @given(choices=st.lists(st.integers(0, 4), max_size=20), data=st.data())
 def test_replaying_a_log_as_a_seed_gives_the_same_messages(make, choices, data):
     log = make.log()

@@ -489,7 +489,7 @@ def test_whatever_is_appended_in_whatever_batches_reads_back_equal(make, tmp_pat
         store = SessionStore(root, clock=make.clock())
         writer = await store.create(_header())
         for _ in range(data.draw(st.integers(1, 3))):
-            for payload in data.draw(st.lists(make.payloads(), max_size=5)):
+            for payload in data.draw(st.lists(make.payloads, max_size=5)):
                 make.append(writer.log, payload)
             await writer.flush()
         await writer.close()
