@@ -14,7 +14,7 @@ from reports.render.characters import as_line, as_text, width_of
 from reports.render.lines import reason_lines, subject_line, void_line
 from reports.words import cell_words, counted_words, tally_words
 
-MIN_WIDTH = 40
+MIN_WIDTH = 44  # the six status words of the counts, in one piece
 _GAP = "   "
 _FAILURE_LINES = 12
 # Select Graphic Rendition codes, beside words that say the same.
@@ -104,13 +104,13 @@ def _stack(board: Board, paper: _Paper) -> None:
 
 
 def _counts(board: Board, paper: _Paper) -> None:
-    line = "claims per column, passed/failed/flaky/stale/blocked/not run:"
-    for column in board.columns:
-        told = f"{as_line(column.heading)} {tally_words(column.tally)}"
-        if width_of(line) + 2 + width_of(told) > paper.width:
+    line = "claims per column,"
+    told = [f" {as_line(column.heading)} {tally_words(column.tally)}" for column in board.columns]
+    for piece in ("passed/failed/flaky/stale/blocked/not run:", *told):
+        if width_of(line) + 1 + width_of(piece) > paper.width:
             paper.line(line)
             line = " "
-        line += f"  {told}" if line.strip() else f" {told}"
+        line += f" {piece}" if line.strip() else piece
     paper.line(line)
 
 

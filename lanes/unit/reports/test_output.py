@@ -1,0 +1,244 @@
+"""Output: from bundles on the disk to files and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lanes.bundle import Bundle, BundleWriter, bundle_folder, write_not_run
+from lanes.record import canonical_json, digest_json
+from reports.board import LastSeen
+from reports.output import build_reports, read_last_seen, show_board, wants_colour
+from reports.verdict import PASSED, VOID, Asked
+
+if TYPE_CHECKING:
+    from lanes.unit.reports.conftest import Evidence
+
+NOW = datetime(2031, 3, 7, 2, 0, tzinfo=UTC)
+OFFLINE = Asked(("offline",))
+
+
+def leave(out: Path, bundle: Bundle) -> Path:
+    """Write a bundle where a lane would have left it."""
+    header = bundle.header
+    folder = bundle_folder(out, header.lane, header.shard_index, header.shard_total)
+    if header.not_run_code is not None:
+        write_not_run(folder, header)
+        return folder
+    with BundleWriter(folder, header) as writer:
+        for record in bundle.records:
+            writer.write(record)
+        writer.close(canary_end="refused")
+    return folder
+
+
+def board_text(out: Path) -> str:
+    return (out / "board.txt").read_text(encoding="utf-8")
+
+
+def rows_of(out: Path) -> list[object]:
+    return [claim["cells"] for claim in json.loads((out / "board.json").read_text())["claims"]]
+
+
+@pytest.fixture
+def out(tmp_path: Path, evidence: Evidence) -> Path:
+    """An output folder with an offline bundle and the bundle of a real lane without a key."""
+    leave(tmp_path, evidence.bundle(evidence.record(), evidence.record(node_id="lanes/offline/test_a.py::test_two")))
+    leave(tmp_path, evidence.bundle(lane="real", not_run_code="no-key", not_run_text="set KEY", canary_start=""))
+    return tmp_path
+
+
+def build(out: Path, evidence: Evidence, asked: Asked = OFFLINE) -> int:
+    return build_reports(out, out, NOW, asked=asked, subject=evidence.subject, claims=evidence.claims())[1]
+
+
+def test_bundles_on_the_disk_become_every_output_and_an_exit_code(out: Path, evidence: Evidence) -> None:
+    code = build(out, evidence)
+
+    files = sorted(path.name for path in out.iterdir() if path.is_file())
+    assert (code, files, "passed 2" in board_text(out), "not run: no key" in board_text(out)) == (
+        PASSED,
+        [
+            "board.json",
+            "board.md",
+            "board.txt",
+            "junit-offline.xml",
+            "junit-real.xml",
+            "junit-replay.xml",
+            "junit-snapshot.xml",
+            "junit-unit.xml",
+        ],
+        True,
+        True,
+    )
+
+
+def test_the_same_bundles_give_the_same_bytes(out: Path, evidence: Evidence) -> None:
+    build(out, evidence)
+    first = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    build(out, evidence)
+
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == first
+
+
+def test_a_junit_file_of_a_column_that_is_gone_does_not_stay(out: Path, evidence: Evidence) -> None:
+    (out / "junit-real-local.xml").write_text("<testsuites/>")
+
+    build(out, evidence)
+
+    assert not (out / "junit-real-local.xml").exists()
+
+
+def edited(line: bytes, *, with_id: bool) -> bytes:
+    document = json.loads(line) | {"lane": "real", "class": "live"}
+    if with_id:
+        document["record_id"] = digest_json({k: v for k, v in document.items() if k != "record_id"})
+    return canonical_json(document)
+
+
+@pytest.mark.parametrize("with_id", [True, False], ids=["digest-made-anew", "digest-left"])
+@pytest.mark.parametrize("lane", ["offline", "real"])
+def test_a_record_edited_to_say_live_changes_nothing_but_a_void_line_and_the_exit_code(
+    out: Path, evidence: Evidence, lane: str, with_id: bool
+) -> None:
+    build(out, evidence)
+    before = rows_of(out)
+    line = (out / "bundles" / "offline" / "1-of-1" / "records.jsonl").read_bytes().splitlines()[0]
+    path = out / "bundles" / lane / "1-of-1" / "records.jsonl"
+    path.write_bytes(path.read_bytes() + edited(line, with_id=with_id) + b"\n")
+
+    code = build(out, evidence, Asked())
+
+    assert (code, rows_of(out), "\n  void (" in board_text(out), "✓" in board_text(out)) == (VOID, before, True, False)
+
+
+@pytest.mark.parametrize("with_id", [True, False], ids=["digest-made-anew", "digest-left"])
+def test_a_record_edited_in_its_place_leaves_the_real_column_as_it_was(
+    out: Path, evidence: Evidence, with_id: bool
+) -> None:
+    build(out, evidence)
+    before = rows_of(out)[0]["real"]  # type: ignore[index]
+    path = out / "bundles" / "offline" / "1-of-1" / "records.jsonl"
+    first, second = path.read_bytes().splitlines()
+    path.write_bytes(edited(first, with_id=with_id) + b"\n" + second + b"\n")
+
+    code = build(out, evidence, Asked())
+
+    cells = rows_of(out)[0]
+    assert (code, cells["real"], cells["offline"]["words"]) == (  # type: ignore[index]
+        VOID,
+        before,
+        "blocked 1 (void evidence), passed 1",
+    )
+
+
+def test_an_offline_bundle_copied_into_the_real_folder_is_void_and_fills_nothing(out: Path, evidence: Evidence) -> None:
+    build(out, evidence)
+    before = rows_of(out)
+    source, target = (out / "bundles" / lane / "1-of-1" for lane in ("offline", "real"))
+    for path in source.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    header = json.loads((target / "header.json").read_text()) | {"lane": "real"}
+    (target / "header.json").write_text(json.dumps(header))
+
+    code = build(out, evidence, Asked())
+
+    cells = rows_of(out)[0]
+    assert (code, cells["offline"]) == (VOID, before[0]["offline"])  # type: ignore[index]
+    assert cells["real"]["words"] == "not run: lane not run"  # type: ignore[index]
+
+
+def test_edge55_evidence_ages_by_what_it_says_and_not_by_the_times_of_files(out: Path, evidence: Evidence) -> None:
+    build(out, evidence)
+    first = board_text(out)
+    for path in (out / "bundles").rglob("*.json*"):
+        os.utime(path, (0, 0))
+    build(out, evidence)
+
+    assert board_text(out) == first
+
+
+def test_a_folder_without_bundles_still_gives_a_board_in_words(tmp_path: Path, evidence: Evidence) -> None:
+    build(tmp_path / "new", evidence, Asked())
+
+    assert board_text(tmp_path / "new").count("not run: lane not run") >= 5
+
+
+def history(*lines: object) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+SEEN = {
+    "claim": "journey.fix-test",
+    "status": "passed",
+    "live": True,
+    "commit": "19bd77e",
+    "at": "2031-03-04T02:00:00Z",
+    "model": "m",
+    "host": "h",
+}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([], (), id="none"),
+        pytest.param([SEEN], (LastSeen("journey.fix-test", "19bd77e", 3, "m", "h"),), id="one"),
+        pytest.param(
+            [
+                SEEN,
+                SEEN | {"commit": "later", "at": "2031-03-06T02:00:00"},
+                SEEN | {"commit": "old", "at": "2031-01-01"},
+            ],
+            (LastSeen("journey.fix-test", "later", 1, "m", "h"),),
+            id="the-latest",
+        ),
+        pytest.param([SEEN | {"status": "failed"}, SEEN | {"live": False}, SEEN | {"live": "yes"}], (), id="no-pass"),
+        pytest.param([SEEN | {"at": "yesterday"}, [1], SEEN | {"model": None}], (), id="other-forms"),
+        pytest.param(
+            [SEEN | {"at": "2031-12-01"}], (LastSeen("journey.fix-test", "19bd77e", 0, "m", "h"),), id="future"
+        ),
+    ],
+)
+def test_the_latest_live_pass_is_read_from_the_history(
+    tmp_path: Path, lines: list[object], expected: tuple[LastSeen, ...]
+) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(history(*lines) + "no json\n")
+
+    assert read_last_seen(path, NOW) == expected
+
+
+def test_no_history_is_no_line(tmp_path: Path) -> None:
+    assert read_last_seen(tmp_path / "history.jsonl", NOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_terminal", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+    ],
+)
+def test_colours_are_for_terminals_and_for_whoever_asks(
+    environ: dict[str, str], is_terminal: bool, expected: bool
+) -> None:
+    assert wants_colour(environ, is_terminal=is_terminal) == expected
+
+
+def test_the_board_is_shown_as_wide_as_the_terminal(evidence: Evidence) -> None:
+    board = evidence.fold(evidence.bundle(evidence.record()))
+
+    shown = show_board(board, {"NO_COLOR": "1"}, is_terminal=True, columns=60)
+
+    assert max(len(line) for line in shown.splitlines()) <= 60
