@@ -90,8 +90,6 @@ class SseDecoder:
         """
         if self._broken is not None:
             raise self._broken
-        self._line.clear()
-        self._start_event(self._offset)
 
     def _take_line(self, line: bytes, end_offset: int) -> SseEvent | None:
         if self._first_line:

@@ -330,6 +330,21 @@ async def test_S08_a_refused_connection_names_the_address() -> None:
     )
 
 
+async def test_S08_a_service_that_speaks_no_tls_is_a_transport_failure() -> None:
+    async def answers_in_plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answers_in_plain, "127.0.0.1", 0)
+    async with server:
+        base_url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        asked = HttpModel(base_url=base_url, api_key=None, transport=None)
+        chunks = await ask(asked)
+        await asked.aclose()
+    assert code_of(chunks) == "TRANSPORT"
+
+
 async def test_leaving_a_running_stream_closes_its_socket() -> None:
     async with service(silent_after_a_chunk) as running, model(running, idle_timeout_s=LONG_S) as asked:
         stream = asked.stream(request(), Cancel())
