@@ -1,79 +1,271 @@
-"""The command line of the lanes: run one, read them all, accept and record.
+"""The command `lanes`: run one lane, read them all, and the acts that change what is committed.
 
-Room: nobody imports it but `lanes.__main__` and the console command; it alone writes to the standard streams.
+Room: the console command and `python -m lanes` come in. In the lanes it alone writes to the standard streams.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError
-from lanes.policy import LANES, check_marker
-from lanes.runner import LaneOutcome, LaneRequest, run_lane
+from lanes.expected import MODE_VARIABLE, mode_of
+from lanes.policy import LANES, check_marker, lane_policy
+from lanes.record import Subject
+from lanes.runner import (
+    EXIT_FAILED,
+    EXIT_NOTHING_RUN,
+    EXIT_PASSED,
+    EXIT_USAGE,
+    EXIT_VOID,
+    LaneRequest,
+    leave_word_on_real,
+    run_lane,
+)
+from lanes.subject import current_subject
+from reports.board import Board
+from reports.output import build_reports, show_board
+from reports.verdict import EVERYTHING, Asked
 
-EXAMPLE = "example: lanes run offline -n 2 -k journeys"
+OUT = Path("reports") / "out"
+# Which of two exit codes says more: one that stops belief comes before one that reports a failure.
+_GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
+
+OVERVIEW = """\
+usage: lanes COMMAND [options]
+
+commands:
+  run LANE       run one lane: unit, snapshot, replay, offline or real
+  report         fold the evidence of every lane into one board
+  demo           show one journey as it happens, then the board
+  accept         take what the program now prints as expected output, and show the difference
+  record STORY   record a story from a provider anew
+  proofs         break each guard on a copy and see its tests turn red
+
+example:
+  lanes run offline -n 2 -k journeys
+
+Each command explains itself: lanes COMMAND --help
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports what is wrong as a usage error instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, where=self.prog, fix=f"{self.prog} --help shows the options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command and give its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments)
+        return _dispatch(arguments, os.environ)
     except LanesError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+    except BrokenPipeError:  # whoever read our output has gone; what was to be kept is in files already
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
 
 
-def _dispatch(arguments: Sequence[str]) -> int:
-    command, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
-    if command == "run":
-        return _run(rest)
-    raise UsageError(f"command {command!r} is unknown", expected="run")
+def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    commands: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], int]] = {
+        "run": _run,
+        "report": _report,
+        "demo": _demo,
+        "accept": _accept,
+        "record": _record,
+        "proofs": _proofs,
+    }
+    match arguments:
+        case ["-h" | "--help" | "help", *_]:
+            sys.stdout.write(OVERVIEW)
+            return EXIT_PASSED
+        case []:
+            sys.stderr.write(OVERVIEW)
+            return EXIT_USAGE
+        case [word, *rest] if word in commands:
+            return commands[word](rest, environ)
+    word = arguments[0]
+    near = difflib.get_close_matches(word, [*commands, *LANES], n=1)
+    hint = f"; did you mean {'run ' if near[0] in LANES else ''}{near[0]}?" if near else ""
+    raise UsageError(f"{word[:60]!r} is no command{hint}", expected=f"one of {', '.join(commands)}")
 
 
-def _run(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="lanes run", epilog=EXAMPLE, allow_abbrev=False)
-    parser.add_argument("lane", help=f"one of {', '.join(LANES)}")
-    parser.add_argument("--out", type=Path, default=Path("reports") / "out", help="where evidence goes")
-    parser.add_argument("--root", type=Path, default=Path(), help="the project's root")
-    parser.add_argument("--shard", default="1/1", metavar="I/N", help="run part I of N")
-    parser.add_argument("-n", dest="workers", default=os.environ.get("LANE_WORKERS") or "0", help="worker processes")
-    parser.add_argument("--require-live", action="store_true", help="exit 4 without a live proof")
-    parser.add_argument("--strict", action="store_true", help="flaky and stale fail too")
-    options, rest = parser.parse_known_args([each for each in arguments if each != "--"])
-    policy, marker = check_marker(options.lane, os.environ.get(MARK_VARIABLE), os.environ.get(TOX_VARIABLE))
+def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    parser = _parser("run", "Run one lane; options it does not know go to pytest.", "lanes run unit lanes/unit/wire -x")
+    add = parser.add_argument
+    add("lane", metavar="LANE", help=f"one of {', '.join(LANES)}")
+    add("-n", dest="workers", default=environ.get("LANE_WORKERS") or "0", metavar="N", help="worker processes, or auto")
+    add("--shard", default="1/1", metavar="I/N", help="run part I of N")
+    add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
+    add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
+    options, rest = parser.parse_known_args(_without_separator(arguments))
+    policy, marker = check_marker(options.lane, environ.get(MARK_VARIABLE), environ.get(TOX_VARIABLE))
     index, total = _shard(options.shard)
     root = options.root.resolve()
     request = LaneRequest(
         policy=policy,
         marker=marker,
         root=root,
-        out=(root / options.out).resolve(),
+        out=_out(root, options.out),
         shard_index=index,
         shard_total=total,
-        workers=options.workers,
+        workers=_workers(options.workers),
         require_live=options.require_live,
         pytest_arguments=tuple(rest),
     )
-    outcome = run_lane(request, os.environ)
-    _tell(outcome)
+    outcome = run_lane(request, environ)
+    asked = Asked(lanes=(policy.name,), require_live=options.require_live, strict=options.strict)
+    judged = _show(request.out, root, environ, asked, subject=outcome.subject)
+    for note in outcome.notes:
+        sys.stdout.write(f"{note}\n")
+    sys.stdout.flush()
+    for breach in outcome.breaches:
+        sys.stderr.write(f"{breach}\n")
+    if total > 1:  # one shard cannot be judged without the others; `lanes report` does it once they are together
+        return outcome.exit_code
+    return _graver(outcome.exit_code, judged)
+
+
+def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    parser = _parser("report", "Fold the evidence of every lane into one board.", "lanes report --require unit,offline")
+    parser.add_argument("--require", default="", metavar="LANES", help="fail when one of these lanes left no evidence")
+    parser.add_argument("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
+    parser.add_argument("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
+    options = parser.parse_args(list(arguments))
+    required = [lane_policy(name).name for name in filter(None, options.require.split(","))]
+    root = options.root.resolve()
+    asked = Asked(require_live=options.require_live, strict=options.strict)
+    return _show(_out(root, options.out), root, environ, asked, required=required)
+
+
+def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    options = _parser("demo", "Show one journey as it happens, then the board.", "lanes demo").parse_args(
+        list(arguments)
+    )
+    from lanes.demo import show_journey
+
+    code = show_journey(_write_now)
+    root = options.root.resolve()
+    _show(_out(root, options.out), root, environ, EVERYTHING)  # what a person sees here is the journey, not a judgement
+    return code
+
+
+def _accept(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    parser = _parser("accept", "Take what the program now prints as expected output.", "lanes accept -k fix-test")
+    options, rest = parser.parse_known_args(_without_separator(arguments))
+    mode_of({**environ, MODE_VARIABLE: "accept"})
+    root = options.root.resolve()
+    with tempfile.TemporaryDirectory(prefix="accept-") as out:
+        request = LaneRequest(
+            policy=LANES["snapshot"],
+            marker="self",
+            root=root,
+            out=Path(out),
+            accepts_output=True,
+            pytest_arguments=tuple(rest),
+        )
+        outcome = run_lane(request, environ)
+    git = shutil.which("git")
+    if git is not None:
+        sys.stdout.flush()
+        subprocess.run([git, "--no-pager", "diff", "--", "lanes/snapshot"], cwd=root, check=False)
+        subprocess.run([git, "status", "--short", "--", "lanes/snapshot"], cwd=root, check=False)
     return outcome.exit_code
 
 
-def _tell(outcome: LaneOutcome) -> None:
-    for note in outcome.notes:
-        sys.stdout.write(f"{note}\n")
-    for breach in outcome.breaches:
-        sys.stderr.write(f"{breach}\n")
+def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    from lanes.recorder import record
+
+    sys.stdout.write(f"{record(arguments, environ, Path.cwd())}\n")
+    return EXIT_PASSED
+
+
+def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    options = _parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs").parse_args(
+        list(arguments)
+    )
+    declared = sorted((options.root.resolve() / "lanes" / "proofs").glob("*.toml"))
+    if declared:
+        message = f"{len(declared)} proofs are declared, and this version cannot run them"
+        raise UsageError(message, where="lanes/proofs")
+    sys.stdout.write("guards: not run: no proof is declared under lanes/proofs\n")
+    return EXIT_NOTHING_RUN
+
+
+def _show(
+    out: Path,
+    root: Path,
+    environ: Mapping[str, str],
+    asked: Asked,
+    *,
+    subject: Subject | None = None,
+    required: Sequence[str] = (),
+) -> int:
+    """Fold what lies under the output folder, write the board's files, print the board, and give its exit code."""
+    about = current_subject(root) if subject is None else subject
+    leave_word_on_real(root, out, environ, about)
+    board, code = build_reports(out, root, datetime.now(UTC), asked=asked, subject=about)
+    _write_board(board, environ)
+    missing = [lane for lane in required if not board.column(lane).bundles]
+    for lane in missing:
+        sys.stderr.write(f"lane {lane!r} left no evidence about this subject\n")
+    return _graver(code, EXIT_FAILED) if missing else code
+
+
+def _write_board(board: Board, environ: Mapping[str, str]) -> None:
+    size = shutil.get_terminal_size((120, 24))
+    is_terminal = sys.stdout.isatty()
+    _write_now(show_board(board, environ, is_terminal=is_terminal, columns=size.columns))
+
+
+def _write_now(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _parser(command: str, description: str, example: str) -> _Parser:
+    parser = _Parser(prog=f"lanes {command}", description=description, epilog=f"example: {example}", allow_abbrev=False)
+    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help=f"where evidence lies, {OUT} by default")
+    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="the project's root, this folder")
+    return parser
+
+
+def _without_separator(arguments: Sequence[str]) -> list[str]:
+    return [argument for argument in arguments if argument != "--"]
+
+
+def _out(root: Path, out: Path) -> Path:
+    return (root / out).resolve()
+
+
+def _graver(one: int, other: int) -> int:
+    for code in _GRAVEST_FIRST:
+        if code in {one, other}:
+            return code
+    return max(one, other)
+
+
+def _workers(text: str) -> str:
+    if text == "auto" or text.isdecimal():
+        return text
+    raise UsageError(f"-n is {text!r}", where="lanes run", expected="a number, or auto")
 
 
 def _shard(text: str) -> tuple[int, int]:
     index, mark, total = text.partition("/")
     if mark and index.isdecimal() and total.isdecimal() and 1 <= int(index) <= int(total):
         return int(index), int(total)
-    raise UsageError(f"--shard is {text!r}", expected="I/N with 1 <= I <= N")
+    raise UsageError(f"--shard is {text!r}", where="lanes run", expected="I/N with 1 <= I <= N")

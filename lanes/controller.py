@@ -61,7 +61,7 @@ class Controller:
         self._verdicts: dict[str, Verdict] = {}
         self._breaches: list[str] = []
         self._refusals: dict[str, int] = {}
-        self._loading_failed = 0
+        self._not_loaded: dict[str, str] = {}
         self._crashed = False
 
     @pytest.hookimpl(tryfirst=True)
@@ -71,13 +71,9 @@ class Controller:
         self._writer = BundleWriter(self._folder, self._header(), secrets=secrets)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep a file that could not be loaded as a breach of the lane: what it holds cannot be judged."""
-        if report.failed:
-            first = _last_line(report.longreprtext)
-            breach = f"{report.nodeid} could not be loaded: {first}"
-            if breach not in self._breaches:  # every worker loads every file
-                self._breaches.append(breach)
-                self._loading_failed += 1
+        """Keep what could not be loaded: the tests in it cannot be judged."""
+        if report.failed:  # every worker loads every file, so the same failure comes more than once
+            self._not_loaded.setdefault(report.nodeid, _last_line(report.longreprtext))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the record of an item with the last of its reports."""
@@ -109,8 +105,9 @@ class Controller:
                 canary_end=here.note_canary("finish") if here is not None else guard.NOT_SHOWN,
                 exit_code=int(session.exitstatus),
                 breaches=self._breaches,
+                extra={"not_loaded": dict(self._not_loaded)} if self._not_loaded else {},
             )
-        summary: dict[str, Json] = {"loading_failed": self._loading_failed, "refusals": dict(self._refusals)}
+        summary: dict[str, Json] = {"not_loaded": len(self._not_loaded), "refusals": dict(self._refusals)}
         write_document(self._run.spool / SUMMARY_FILE, summary)
 
     def _header(self) -> BundleHeader:
@@ -129,6 +126,7 @@ class Controller:
             canary_start=self._canary_start,
             keys_removed=run.keys_removed,
             started_at=run.started_at,
+            extra={"filtered": True} if run.is_filtered else {},
         )
 
     def _replace_header(self) -> BundleHeader:

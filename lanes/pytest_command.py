@@ -67,13 +67,14 @@ def build_command(root: Path, policy: LanePolicy, workers: str, arguments: Seque
         plugins |= _WORKER_PLUGIN
         # only `load` survives a worker that dies, and a new worker would hide that one did
         spread = ("-n", workers, "--dist=load", "--max-worker-restart=0")
-    target = () if _names_files(root, arguments) else (f"lanes/{policy.name}",)
+    target = () if names_files(root, arguments) else (f"lanes/{policy.name}",)
     loaded = [each for name, module in plugins.items() if _is_there(module) for each in ("-p", name)]
     fixed = ("--rootdir", str(root), "--import-mode=importlib", "-p", "no:cacheprovider")
     return (sys.executable, "-m", "pytest", *fixed, *loaded, *spread, *arguments, *target)
 
 
-def _names_files(root: Path, arguments: Sequence[str]) -> bool:
+def names_files(root: Path, arguments: Sequence[str]) -> bool:
+    """Whether the person named files or folders, so that less than the whole lane runs."""
     return any(not each.startswith("-") and (root / each.partition("::")[0]).exists() for each in arguments)
 
 

@@ -14,21 +14,23 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, cast
 
 from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_run
+from lanes.bundle_reading import read_bundle
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
 from lanes.errors import UsageError
+from lanes.expected import MODE_VARIABLE
 from lanes.guard import REFUSED
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.namespace import Entry, enter_namespace, namespace_id
-from lanes.policy import LanePolicy, Marker
+from lanes.policy import LANES, LanePolicy, Marker
 from lanes.providers import TABLE, Provider, has_key, load_providers
-from lanes.pytest_command import build_command, check_arguments
+from lanes.pytest_command import build_command, check_arguments, names_files
 from lanes.record import Subject, digest_bytes, group_to_json
 from lanes.spool import FACTS_FILE, SUMMARY_FILE, RefusalReader, read_canaries, read_document, write_document
 from lanes.subject import current_subject
@@ -50,6 +52,7 @@ class LaneRequest:
     """What a person asked for.
 
     Shape: `pytest_arguments` go to pytest as they are, except that those which would change what a lane is are refused.
+    `accepts_output` lets the snapshot lane write its expected output, and makes what it leaves no evidence.
     """
 
     policy: LanePolicy
@@ -60,6 +63,7 @@ class LaneRequest:
     shard_total: int = 1
     workers: str = "0"
     require_live: bool = False
+    accepts_output: bool = False
     pytest_arguments: tuple[str, ...] = ()
 
 
@@ -71,6 +75,7 @@ class LaneOutcome:
     """
 
     exit_code: int
+    subject: Subject
     breaches: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -91,6 +96,49 @@ def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
             return run.start()
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def leave_word_on_real(root: Path, out: Path, environ: Mapping[str, str], subject: Subject) -> None:
+    """Leave, where no key is at hand, that the lane `real` was not run for want of one.
+
+    Limits: evidence of a run that did start is never touched, whatever subject it is about.
+    """
+    policy, providers = LANES["real"], load_providers()
+    folder = bundle_folder(out, policy.name)
+    if any(has_key(environ, provider) for provider in providers) or (folder.exists() and not _is_word(folder)):
+        return
+    request = LaneRequest(policy=policy, marker="self", root=root, out=out)
+    with _held_place(request):
+        started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        run_id = f"{policy.name}-{secrets.token_hex(8)}"
+        write_not_run(folder, _header_without_key(request, subject, providers, started_at, run_id))
+
+
+def _is_word(folder: Path) -> bool:
+    """Whether a bundle says only that its lane was not run."""
+    bundle = read_bundle(folder)
+    return bundle.header.not_run_code is not None and not bundle.records
+
+
+def _header_without_key(
+    request: LaneRequest, subject: Subject, providers: Sequence[Provider], started_at: str, run_id: str
+) -> BundleHeader:
+    return BundleHeader(
+        lane=request.policy.name,
+        run_id=run_id,
+        subject=subject,
+        shard_index=request.shard_index,
+        shard_total=request.shard_total,
+        lane_mark=request.policy.name,
+        marker=request.marker,
+        not_run_code="no-key",
+        not_run_text=f"set {_key_names(providers)}",
+        started_at=started_at,
+    )
+
+
+def _key_names(providers: Sequence[Provider]) -> str:
+    return " or ".join(provider.key for provider in providers)
 
 
 @contextmanager
@@ -133,26 +181,19 @@ class _Run:
 
     def leave_not_run(self) -> LaneOutcome:
         """Leave the bundle of a lane without a key: every claim is not run, and nothing was started."""
-        policy = self._request.policy
-        names = " or ".join(provider.key for provider in self._providers)
-        header = BundleHeader(
-            lane=policy.name,
-            run_id=self._run_id,
-            subject=self._subject,
-            shard_index=self._request.shard_index,
-            shard_total=self._request.shard_total,
+        request, names = self._request, _key_names(self._providers)
+        header = _header_without_key(request, self._subject, self._providers, self._started_at, self._run_id)
+        header = replace(
+            header,
             configuration=self._configuration,
             lane_mark=self._mark,
             tox_env=self._environ.get(TOX_VARIABLE, ""),
-            marker=self._request.marker,
             keys_removed=self._environment(namespace_id()).keys_removed,
-            not_run_code="no-key",
-            not_run_text=f"set {names}",
-            started_at=self._started_at,
         )
         write_not_run(self._folder, header)
-        code = EXIT_NOT_LIVE if self._request.require_live else EXIT_PASSED
-        return LaneOutcome(code, notes=(f"lane {policy.name!r}: not run: no key; set {names}",))
+        code = EXIT_NOT_LIVE if request.require_live else EXIT_PASSED
+        note = f"lane {request.policy.name!r}: not run: no key; set {names}"
+        return LaneOutcome(code, self._subject, notes=(note,))
 
     def start(self) -> LaneOutcome:
         """Enter the wall, run pytest inside and judge what it left."""
@@ -162,21 +203,22 @@ class _Run:
         if request.policy.keyless:
             entry = enter_namespace(loopback=request.policy.network == "loopback")
         environment = self._environment(entry.outside)
+        variables = dict(environment.variables) | ({MODE_VARIABLE: "accept"} if request.accepts_output else {})
         self._write_facts(environment)
         command = build_command(request.root, request.policy, request.workers, request.pytest_arguments)
-        process_id, code = _run_to_the_end(command, environment.variables, request.root)
+        process_id, code = _run_to_the_end(command, variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
-        changed = tracked.changed() if request.policy.keyless else ()
+        changed = tracked.changed() if request.policy.keyless and not request.accepts_output else ()
         leaks = remove_secrets(request.out, environment.secrets)
         breaches = (
             *guard_breaches,
             *(f"{path} is tracked and was changed by the lane" for path in changed),
             *(f"{path} held the value of a key and was removed" for path in leaks),
         )
-        exit_code = self._exit_code(code, void=bool(guard_breaches or leaks), changed=bool(changed))
+        exit_code = self._exit_code(code, void=bool(breaches))
         amend_trailer(self._folder, exit_code=exit_code, breaches=breaches)
         notes = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
-        return LaneOutcome(exit_code, breaches, notes)
+        return LaneOutcome(exit_code, self._subject, breaches, notes)
 
     def _environment(self, outside: str) -> LaneEnvironment:
         request = self._request
@@ -203,6 +245,7 @@ class _Run:
                 "started_at": self._started_at,
                 "secret": secrets.token_hex(16),
                 "configuration": dict(self._configuration),
+                "filtered": names_files(self._request.root, self._request.pytest_arguments),
             },
         )
 
@@ -232,14 +275,13 @@ class _Run:
         summary = read_document(self._spool / SUMMARY_FILE) or {}
         return dict(cast("Mapping[str, int]", summary.get("refusals", {})))
 
-    def _exit_code(self, code: int, *, void: bool, changed: bool) -> int:
+    def _exit_code(self, code: int, *, void: bool) -> int:
         if void:
             return EXIT_VOID
         summary = read_document(self._spool / SUMMARY_FILE) or {}
-        if summary.get("loading_failed") and code in {0, 1, 2, 5}:
+        if summary.get("not_loaded") and code in {0, 1, 2, 5}:
             return EXIT_USAGE
-        exit_code = _PYTEST_EXITS.get(code, EXIT_FAILED)
-        return EXIT_FAILED if changed and exit_code in {EXIT_PASSED, EXIT_NOTHING_RUN} else exit_code
+        return _PYTEST_EXITS.get(code, EXIT_FAILED)
 
 
 def _run_to_the_end(command: Sequence[str], variables: Mapping[str, str], root: Path) -> tuple[int, int]:

@@ -12,6 +12,16 @@ import pytest
 from lanes.record import comparable
 
 PASSING = "def test_passes():\n    pass\n"
+CLAIM = """
+schema = "claims/1"
+
+[[claim]]
+id = "a.claim"
+sentence = "It holds."
+surface = "none"
+required = ["LANE"]
+owner = "us"
+"""
 SWALLOWED = "import socket\ntry:\n    socket.getaddrinfo('example.com', 80)\nexcept Exception:\n    pass\n"
 
 
@@ -146,13 +156,34 @@ def test_status_28_29_real_without_a_key_says_so_and_starts_nothing(
     project, key: str, arguments: tuple[str, ...], exit_code: int
 ) -> None:
     project.write("lanes/real/test_a.py", "raise SystemExit('this file must not be loaded')\n")
+    project.write("lanes/claims.toml", CLAIM.replace("LANE", "real"))
 
     ended = project.run("run", "real", *arguments, DEEPSEEK_API_KEY=key, OPENAI_API_KEY="")
 
     header = project.bundle("real").header
     assert (ended.exit_code, header.not_run_code, header.expected) == (exit_code, "no-key", ())
-    assert "not run: no key" in ended.stdout
-    assert "passed" not in ended.stdout
+    assert "not run: no key" in next(line for line in ended.stdout.splitlines() if line.startswith("a.claim"))
+    assert not any("passed 1" in line or "\u2713" in line for line in ended.stdout.splitlines())
+
+
+def test_status_28_a_keyless_lane_says_that_real_was_not_run_for_want_of_a_key(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", "unit")
+
+    assert "  Real API: not run: no key: set DEEPSEEK_API_KEY or OPENAI_API_KEY" in ended.stdout.splitlines()
+
+
+def test_the_word_on_real_never_replaces_evidence_of_a_run_that_started(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    project.run("run", "unit")
+    kept = project.root / "reports" / "out" / "bundles" / "real" / "1-of-1"
+    started = (project.root / "reports" / "out" / "bundles" / "unit" / "1-of-1" / "header.json").read_text("utf-8")
+    (kept / "header.json").write_text(started, "utf-8")
+
+    project.run("run", "unit")
+
+    assert (kept / "header.json").read_text("utf-8") == started
 
 
 @pytest.mark.parametrize(
@@ -198,11 +229,7 @@ def test_a_test_of_another_lane_is_refused_by_its_folder(project) -> None:
 
 
 def test_status_34_a_test_bound_to_an_unknown_claim_is_not_collected(project) -> None:
-    project.write(
-        "lanes/claims.toml",
-        'schema = "claims/1"\n[[claim]]\nid = "a.claim"\nsentence = "It holds."\nsurface = "none"\n'
-        'required = ["unit"]\nowner = "us"\n',
-    )
+    project.write("lanes/claims.toml", CLAIM.replace("LANE", "unit"))
     project.write("lanes/unit/test_a.py", f"import pytest\n@pytest.mark.claim('a.clam')\n{PASSING}")
 
     ended = project.run("run", "unit")
@@ -212,11 +239,7 @@ def test_status_34_a_test_bound_to_an_unknown_claim_is_not_collected(project) ->
 
 
 def test_a_test_with_fewer_answers_than_its_claim_asks_for_fails(project) -> None:
-    project.write(
-        "lanes/claims.toml",
-        'schema = "claims/1"\n[[claim]]\nid = "a.claim"\nsentence = "It holds."\nsurface = "none"\n'
-        'required = ["offline"]\nmin_answers = { offline = 1 }\nowner = "us"\n',
-    )
+    project.write("lanes/claims.toml", CLAIM.replace("LANE", "offline") + "min_answers = { offline = 1 }\n")
     project.write("lanes/offline/test_a.py", f"import pytest\n@pytest.mark.claim('a.claim')\n{PASSING}")
 
     ended = project.run("run", "offline")
@@ -330,7 +353,7 @@ def test_lane_10_a_keyless_lane_that_changes_a_tracked_file_fails_and_lists_it(p
 
     ended = project.run("run", "unit")
 
-    assert ended.exit_code == 1
+    assert ended.exit_code == 3
     assert project.bundle("unit").trailer.breaches == ("tracked.txt is tracked and was changed by the lane",)
 
 
