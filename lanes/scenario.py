@@ -47,8 +47,9 @@ class LogFacts:
     """What the session log must say at the end; None is not looked at.
 
     Shape: turn_ends are the reasons of the turns in order; tools is the exact order of calls and results, each
-    "call ID", "result ID" or "error ID CODE"; retries are the failure codes that were retried, in order; headers are
-    the reasons for which a request header was logged.
+    "call ID", "result ID" or "error ID CODE"; retries are the failure codes that were retried, in order, with
+    the milliseconds waited where the provider had asked for a time ("RATE_LIMIT 1000"); headers are the reasons for
+    which a request header was logged.
     """
 
     turn_ends: tuple[str, ...] | None = None

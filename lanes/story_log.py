@@ -90,10 +90,23 @@ def log_facts(rows: Sequence[Json]) -> LogFacts:
         elif row.get("type") == "tool/result":
             tools.append(_result_line(data))
         elif row.get("type") == "llm/retry":
-            retries.append(str(inside(data, "failure").get("code")))
+            retries.append(_retry_line(data))
         elif row.get("type") == "request/header":
             headers.append(str(data.get("reason")))
     return LogFacts(turn_ends=tuple(ends), tools=tuple(tools), retries=tuple(retries), headers=tuple(headers))
+
+
+def _retry_line(data: Mapping[str, Json]) -> str:
+    """The code; where the provider had asked for a waiting time, with the milliseconds that were waited."""
+    failure = inside(data, "failure")
+    return str(failure.get("code")) + (f" {data.get('delayMs')}" if "providerRetryAfterMs" in failure else "")
+
+
+def turn_failures(rows: Sequence[Json]) -> tuple[str, ...]:
+    """Code and message of every turn that ended in an error, for messages to people."""
+    ends = [inside(row, "data") for row in rows if isinstance(row, dict) and row.get("type") == "turn/end"]
+    failures = [inside(inside(end, "reason"), "failure") for end in ends]
+    return tuple(f"{failure.get('code')}: {failure.get('message')}" for failure in failures if failure)
 
 
 def _result_line(data: Mapping[str, Json]) -> str:

@@ -16,7 +16,7 @@ from lanes.channels import Channels
 from lanes.playing import Target, drive_story
 from lanes.providers import Provider, has_key, load_providers
 from lanes.scenario import Run, Scenario, find_scenario
-from lanes.story_log import log_facts, read_rows
+from lanes.story_log import log_facts, read_rows, turn_failures
 from lanes.world import CommandCheck, FileCheck, check_world
 
 WITH_KEY = [provider for provider in load_providers() if has_key(os.environ, provider)]
@@ -95,8 +95,9 @@ async def _play(
     workspace, sessions = folders
     target = Target(provider.base_url, provider.name, provider.model, provider.key)
     log = await drive_story(story, target, os.environ, workspace, sessions, transport)
-    ends = log_facts(read_rows(log)).turn_ends
-    unfinished = [] if ends == ("completed",) * len(story.runs) else [f"turns ended {ends}"]
+    rows = read_rows(log)
+    ends = log_facts(rows).turn_ends
+    unfinished = [] if ends == ("completed",) * len(story.runs) else [f"turns ended {ends}", *turn_failures(rows)]
     return [*unfinished, *check_world(story.world, workspace)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lanes.errors import ScenarioError
 from lanes.scenario import LogFacts
-from lanes.story_log import check_log, log_facts, read_rows, unpack_rows
+from lanes.story_log import check_log, log_facts, read_rows, turn_failures, unpack_rows
 
 
 def _result(call_id: str, code: str | None = None) -> dict[str, object]:
@@ -19,7 +19,11 @@ def _result(call_id: str, code: str | None = None) -> dict[str, object]:
 ROWS = [
     {"type": "session", "id": "s"},
     {"type": "request/header", "seq": 0, "data": {"reason": "initial"}},
-    {"type": "llm/retry", "seq": 1, "data": {"failure": {"code": "RATE_LIMIT"}}},
+    {
+        "type": "llm/retry",
+        "seq": 1,
+        "data": {"delayMs": 1000, "failure": {"code": "RATE_LIMIT", "providerRetryAfterMs": 1000}},
+    },
     {"type": "tool/call", "seq": 2, "data": {"callId": "call_1"}},
     _result("call_1"),
     {"type": "tool/call", "seq": 4, "data": {"callId": "call_2"}},
@@ -29,7 +33,7 @@ ROWS = [
 FACTS = LogFacts(
     turn_ends=("completed",),
     tools=("call call_1", "result call_1", "call call_2", "error call_2 TOOL_TIMEOUT"),
-    retries=("RATE_LIMIT",),
+    retries=("RATE_LIMIT 1000",),
     headers=("initial",),
 )
 
@@ -48,7 +52,7 @@ def test_facts_a_story_does_not_name_are_not_compared() -> None:
         pytest.param(
             LogFacts(turn_ends=("aborted",)), "log, turn_ends: ['completed'], expected ['aborted']", id="turn-end"
         ),
-        pytest.param(LogFacts(retries=()), "log, retries: ['RATE_LIMIT'], expected []", id="retry"),
+        pytest.param(LogFacts(retries=()), "log, retries: ['RATE_LIMIT 1000'], expected []", id="retry"),
         pytest.param(LogFacts(headers=()), "log, headers: ['initial'], expected []", id="header"),
     ],
 )
@@ -102,3 +106,10 @@ def test_a_packed_run_and_the_same_run_unpacked_are_one_list_of_events() -> None
         delta(8, 110, type="tool-call-delta", index=1, id="call_1", argumentsDelta="}"),
     ]
     assert unpack_rows(unpack_rows(packed)) == unpack_rows(packed)
+
+
+def test_the_failure_of_a_turn_is_given_with_code_and_message() -> None:
+    failure = {"code": "AUTH", "message": "no such key"}
+    rows = [*ROWS, {"type": "turn/end", "seq": 7, "data": {"reason": {"kind": "error", "failure": failure}}}]
+
+    assert turn_failures(rows) == ("AUTH: no such key",)
