@@ -85,7 +85,9 @@ def measure(*, quick: bool) -> list[Row]:
                 with tempfile.TemporaryDirectory(dir=root) as inner:
                     asyncio.run(_store_session(Path(inner), events))
 
-            def write(root: Path = root, values: list[object] = [json.loads(line) for line in lines]) -> None:
+            values = tuple(json.loads(line) for line in lines)
+
+            def write(root: Path = root, values: tuple[object, ...] = values) -> None:
                 file = root / "floor"
                 with file.open("wb") as stream:
                     for value in values:

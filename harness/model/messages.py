@@ -13,7 +13,7 @@ SessionId = NewType("SessionId", str)
 MessageId = NewType("MessageId", str)
 CallId = NewType("CallId", str)
 
-Json: TypeAlias = "None | bool | int | float | str | tuple[Json, ...] | list[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | tuple[Json, ...] | list[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = "Mapping[str, Json]"
 
 Role = Literal["system", "user", "assistant"]
