@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +107,11 @@ def test_nothing_in_the_tree_names_a_place_of_one_machine() -> None:
         and any(needle in path.read_text("utf-8", errors="replace") for needle in needles)
     ]
     assert hits == []
+
+
+def test_every_room_of_the_lanes_has_its_place_in_the_contract_of_packages() -> None:
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = next(c["layers"] for c in configuration["contracts"] if c["name"] == "Packages")
+    listed = {room.strip() for layer in layers for room in layer.split(":") if room.strip().startswith("lanes.")}
+    found = {f"lanes.{path.stem}" for path in (ROOT / "lanes").glob("*.py")} - {"lanes.__init__", "lanes.conftest"}
+    assert listed == found
