@@ -64,17 +64,17 @@ class Attempts:
         self._projection = projection
         self._agent = agent
         self._is_first = True  # no request of this loop has been logged yet
+        self._paired = (0, 0)  # the rewrites of the surface at the last request, and how many messages it held
 
     async def answer(self, turn: int, step: int, prompt: Assembled, scope: CancelScope) -> Message | TurnReason:
         """The assistant message of this step, or the reason that ends the turn."""
-        log = self._parts.log
         shrunk = False
         while True:
             header = await self._log_header(prompt)
             await self._parts.writer.flush()
             if (stop := stop_of(scope)) is not None:
                 return stop
-            request = build_request(header, log.messages())
+            request = self._build(header)
             outcome = await self._attempt(turn, step, request, scope)
             if isinstance(outcome, Message):
                 return outcome
@@ -89,6 +89,16 @@ class Attempts:
             ended = await self._wait_for_retry(turn, step, request.provider, outcome, scope)
             if ended is not None:
                 return ended
+
+    def _build(self, header: Header) -> ModelRequest:
+        """The next request; only messages no earlier one held are checked, or a long session would slow down."""
+        rewrites, paired = self._paired
+        messages = self._parts.log.messages()
+        if rewrites != self._projection.rewrites:
+            paired = 0
+        request = build_request(header, messages, paired=paired)
+        self._paired = (self._projection.rewrites, len(messages))
+        return request
 
     async def _log_header(self, prompt: Assembled) -> Header:
         """The header of the next request, logged if the log does not say it already."""

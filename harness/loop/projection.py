@@ -9,6 +9,7 @@ from harness.log.events import (
     AssistantMessage,
     Header,
     InboxSpliced,
+    Replace,
     RequestContext,
     RequestHeader,
     ToolCall,
@@ -35,6 +36,7 @@ class Projection:
         self._header: Header | None = None
         self._context: RequestContext | None = None
         self._calls: set[CallId] = set()
+        self._rewrites = 0
 
     @property
     def inbox(self) -> Inbox:
@@ -66,6 +68,12 @@ class Projection:
         self._catch_up()
         return self._calls
 
+    @property
+    def rewrites(self) -> int:
+        """How often messages the model has seen were replaced."""
+        self._catch_up()
+        return self._rewrites
+
     def _catch_up(self) -> None:
         if self._seen == len(self._log):
             return
@@ -83,4 +91,6 @@ class Projection:
                 self._calls.update(call.id for call in tool_calls_of(payload.message))
             elif isinstance(payload, ToolCall):
                 self._calls.add(payload.call_id)
+            if isinstance(event.surface_op, Replace):
+                self._rewrites += 1
             self._seen = event.seq + 1

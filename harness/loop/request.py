@@ -79,12 +79,13 @@ def context_change(previous: RequestContext | None, current: RequestContext) -> 
     return None if previous == current else current
 
 
-def build_request(header: Header, messages: tuple[Message, ...]) -> ModelRequest:
+def build_request(header: Header, messages: tuple[Message, ...], *, paired: int = 0) -> ModelRequest:
     """The request of this header over these messages.
 
+    Shape: paired says how many of the messages were part of an earlier request and are not looked at again.
     Raises: InternalError when a tool call has not exactly one result before anything else follows.
     """
-    check_pairing(messages)
+    check_pairing(messages, paired)
     config = header.config
     return ModelRequest(
         provider=config.provider,
@@ -110,13 +111,14 @@ def rebuild_request(events: Sequence[Event]) -> ModelRequest:
     return build_request(header, fold_messages(events))
 
 
-def check_pairing(messages: Sequence[Message]) -> None:
-    """Refuse messages where a tool call is not answered exactly once before any other message.
+def check_pairing(messages: Sequence[Message], first: int = 0) -> None:
+    """Refuse messages, from that position on, where a call is not answered exactly once before any other message.
 
     Raises: InternalError naming the call.
     """
     open_calls: dict[CallId, None] = {}
-    for at, message in enumerate(messages):
+    for at in range(first, len(messages)):
+        message = messages[at]
         results = [block for block in message.content if isinstance(block, ToolResultBlock)]
         for result in results:
             if result.tool_call_id not in open_calls:

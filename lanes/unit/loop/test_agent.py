@@ -371,6 +371,15 @@ async def test_C08_a_wake_after_disposal_began_is_kept_and_not_run(make_rig: Mak
     assert rig.reasons == [TurnReason("aborted", cause=Cause("disposed"))]
 
 
+async def test_C08_a_wake_in_the_tick_disposal_begins_flips_no_status(make_rig: Make) -> None:
+    rig = make_rig()
+    disposing = asyncio.ensure_future(rig.agent.dispose())
+    await asyncio.sleep(0)
+    rig.agent.followup(message("late"))
+    await disposing
+    assert (rig.trace, rig.agent.pending, rig.writer.durable) == ([], 1, 1)
+
+
 async def test_G07_agents_in_one_process_never_see_each_others_events_or_cancels(make_rig: Make) -> None:
     answer = Hang()
     one = make_rig(answer)

@@ -85,7 +85,10 @@ async def test_C03_a_cancel_during_assembly_ends_a_turn_without_step_and_its_inp
         await go_on.wait()
         return "rules"
 
-    rig = make_rig(system=[Section("rules", 1, slow)])
+    async def unasked(proposal: StepProposal) -> Enter:
+        raise AssertionError("asked after the cancel")
+
+    rig = make_rig(system=[Section("rules", 1, slow)], hooks=Hooks(pre_step=(unasked,)))
     rig.agent.followup(message("hi"))
     await assembling.wait()
     assert rig.agent.cancel(USER, keep_inbox=True).turn == 1

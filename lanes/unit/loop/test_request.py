@@ -145,3 +145,9 @@ def test_B4_paired_messages_pass(messages: list[Message]) -> None:
 def test_B4_a_call_not_answered_exactly_once_is_refused(messages: list[Message], what: str) -> None:
     with pytest.raises(InternalError, match=what):
         check_pairing(messages)
+
+
+def test_B4_messages_of_an_earlier_request_are_not_looked_at_again_and_places_stay_right() -> None:
+    check_pairing([asks("a"), message("hi")], 2)
+    with pytest.raises(InternalError, match=r"messages\[3\]: call 'b' has no result"):
+        check_pairing([message("hi"), message("ho"), asks("b")], 2)
