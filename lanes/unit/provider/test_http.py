@@ -132,7 +132,7 @@ def test_the_user_agent_names_this_version() -> None:
 
 
 async def test_B21_cookies_of_one_answer_are_not_sent_with_the_next(service: respx.Route) -> None:
-    service.return_value = events(**{"set-cookie": "who=you; Path=/"})
+    service.return_value = events(HELLO, **{"set-cookie": "who=you; Path=/"})
     asked = model()
     await ask(asked)
     await ask(asked)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
@@ -188,16 +188,12 @@ def test_thinking_text_and_calls_in_wire_order_with_what_the_service_wants_back(
     )
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, len(RICH)), max_size=12), end=st.integers(0, len(RICH)))
 def test_S02_any_split_of_any_beginning_gives_the_same_chunks(cuts: list[int], end: int) -> None:
     body = RICH[:end]
     places = sorted({0, end, *(cut for cut in cuts if cut < end)})
     assert play(*(body[begin:stop] for begin, stop in pairwise(places))) == play(body)
-
-
-def test_S02_a_split_at_every_byte_gives_the_same_chunks() -> None:
-    whole = play(RICH)
-    assert [cut for cut in range(len(RICH)) if play(RICH[:cut], RICH[cut:]) != whole] == []
 
 
 def test_a_thinking_block_may_hold_a_signature_and_nothing_else() -> None:

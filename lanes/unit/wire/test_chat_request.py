@@ -16,6 +16,7 @@ from harness.model.messages import (
     CallId,
     ContentBlock,
     ImageBlock,
+    JsonObject,
     Message,
     MessageId,
     ModelSource,
@@ -234,8 +235,8 @@ def test_case_B16_every_string_can_be_sent_and_parses_to_itself(text: str) -> No
 
 
 def test_R01_equal_requests_give_equal_bytes_whatever_the_order_of_keys() -> None:
-    one, two = ({"type": "object", "properties": {}}, {"properties": {}, "type": "object"})
-    bodies = [encode_body(encode_request(request(tools=(ToolSchema("f", "d", schema),)))) for schema in (one, two)]
+    schemas: tuple[JsonObject, ...] = ({"type": "object", "properties": {}}, {"properties": {}, "type": "object"})
+    bodies = [encode_body(encode_request(request(tools=(ToolSchema("f", "d", schema),)))) for schema in schemas]
     assert bodies[0] == bodies[1]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.chunks import (
@@ -573,6 +573,7 @@ def test_S02_a_split_at_every_byte_gives_the_same_chunks() -> None:
     assert (different, ending(whole)) == ([], Finish("tool-calls"))
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, len(RICH)), max_size=12), end=st.integers(0, len(RICH)))
 def test_S02_any_split_of_any_beginning_gives_the_same_chunks(cuts: list[int], end: int) -> None:
     body = RICH[:end]
@@ -598,6 +599,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(pieces=EVENTS)
 def test_any_stream_keeps_the_chunk_grammar(pieces: list[bytes]) -> None:
     open_blocks: dict[int, str] = {}
