@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import NoReturn
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError
-from lanes.expected import MODE_VARIABLE, mode_of
 from lanes.policy import LANES, check_marker, lane_policy
 from lanes.record import Subject
 from lanes.runner import (
@@ -164,26 +162,22 @@ def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _accept(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    parser = _parser("accept", "Take what the program now prints as expected output.", "lanes accept -k fix-test")
-    options, rest = parser.parse_known_args(_without_separator(arguments))
-    mode_of({**environ, MODE_VARIABLE: "accept"})
-    root = options.root.resolve()
-    with tempfile.TemporaryDirectory(prefix="accept-") as out:
-        request = LaneRequest(
-            policy=LANES["snapshot"],
-            marker="self",
-            root=root,
-            out=Path(out),
-            accepts_output=True,
-            pytest_arguments=tuple(rest),
-        )
-        outcome = run_lane(request, environ)
+    parser = _parser("accept", "Take what the program now prints as expected output.", "lanes accept fix-test")
+    parser.add_argument("stories", nargs="*", metavar="STORY", help="pinned stories, all of them unless named")
+    options = parser.parse_args(list(arguments))
+    from lanes.acceptance import accept_expected
+
+    changed, strays = accept_expected(options.stories, environ)
+    for name in changed:
+        sys.stdout.write(f"accepted: {name}\n")
+    for stray in strays:
+        sys.stderr.write(f"{stray}\n")
+    sys.stdout.write("" if changed else "nothing changed\n")
+    sys.stdout.flush()
     git = shutil.which("git")
-    if git is not None:
-        sys.stdout.flush()
-        subprocess.run([git, "--no-pager", "diff", "--", "lanes/snapshot"], cwd=root, check=False)
-        subprocess.run([git, "status", "--short", "--", "lanes/snapshot"], cwd=root, check=False)
-    return outcome.exit_code
+    if git is not None and changed:
+        subprocess.run([git, "--no-pager", "diff", "--", "lanes/snapshot"], cwd=options.root, check=False)
+    return EXIT_FAILED if strays else EXIT_PASSED
 
 
 def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -24,7 +24,6 @@ from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_r
 from lanes.bundle_reading import read_bundle
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
 from lanes.errors import UsageError
-from lanes.expected import MODE_VARIABLE
 from lanes.guard import REFUSED
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.namespace import Entry, enter_namespace, namespace_id
@@ -52,7 +51,6 @@ class LaneRequest:
     """What a person asked for.
 
     Shape: `pytest_arguments` go to pytest as they are, except that those which would change what a lane is are refused.
-    `accepts_output` lets the snapshot lane write its expected output, and makes what it leaves no evidence.
     """
 
     policy: LanePolicy
@@ -63,7 +61,6 @@ class LaneRequest:
     shard_total: int = 1
     workers: str = "0"
     require_live: bool = False
-    accepts_output: bool = False
     pytest_arguments: tuple[str, ...] = ()
 
 
@@ -203,12 +200,11 @@ class _Run:
         if request.policy.keyless:
             entry = enter_namespace(loopback=request.policy.network == "loopback")
         environment = self._environment(entry.outside)
-        variables = dict(environment.variables) | ({MODE_VARIABLE: "accept"} if request.accepts_output else {})
         self._write_facts(environment)
         command = build_command(request.root, request.policy, request.workers, request.pytest_arguments)
-        process_id, code = _run_to_the_end(command, variables, request.root)
+        process_id, code = _run_to_the_end(command, environment.variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
-        changed = tracked.changed() if request.policy.keyless and not request.accepts_output else ()
+        changed = tracked.changed() if request.policy.keyless else ()
         leaks = remove_secrets(request.out, environment.secrets)
         breaches = (
             *guard_breaches,
