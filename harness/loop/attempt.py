@@ -163,8 +163,6 @@ class Attempts:
         finish = assembler.finish
         if finish is not None and finish.failure is not None:
             return finish.failure
-        if stop_of(scope) is not None:
-            return None
         answer = assemble_answer(assembler, turn, step, self._projection.call_ids)
         message = Message(
             MessageId(parts.ids("message")),

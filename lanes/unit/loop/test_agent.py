@@ -172,6 +172,18 @@ async def test_I09_a_waiting_message_can_be_removed_and_replaced_in_place_and_no
     assert [texts(request)[-1] for request in rig.model.requests] == ["a", "b instead", "d"]
 
 
+async def test_I09_what_replaces_a_parked_message_is_parked_too(make_rig: Make) -> None:
+    rig = make_rig(text("ok"))
+    rig.agent.followup(message("a"))
+    rig.agent.cancel(USER, keep_inbox=True)
+    assert rig.agent.replace_message(MessageId("a"), message("b"))
+    await rig.idle()
+    assert (rig.model.requests, rig.agent.pending) == ([], 1)
+    assert rig.agent.wake()
+    await rig.idle()
+    assert texts(rig.model.requests[0]) == ["b"]
+
+
 async def test_I10_the_fate_of_every_message_is_in_the_log(make_rig: Make) -> None:
     answer = Hang()
     rig = make_rig(answer)

@@ -485,6 +485,29 @@ async def test_B4_no_path_out_of_a_step_leaves_a_call_open(make_rig: Make) -> No
     assert len(rig.payloads(AssistantMessage)) == 2
 
 
+async def test_a_host_that_cancels_the_driver_while_a_gate_thinks_tells_the_running_bodies(make_rig: Make) -> None:
+    thinking = asyncio.Event()
+
+    async def body(arguments: object, context: ToolContext) -> ToolOutput:
+        await context.cancel.wait()
+        return output("told")
+
+    async def gate(proposal: ToolProposal) -> GateAnswer:
+        if proposal.call.id == "c2":
+            thinking.set()
+            await asyncio.Event().wait()
+        return GateAnswer("allow")
+
+    rig = make_rig(ask("r", "r"), tools=[tool("r", body, read_only=True)], hooks=Hooks(gates=(gate,)))
+    rig.agent.followup(message("hi"))
+    await thinking.wait()
+    assert rig.agent._activity is not None
+    rig.agent._activity.cancel()
+    await rig.idle()
+    assert rig.reasons == [TurnReason("aborted", cause=Cause("disposed"))]
+    assert [code for _, _, code, _ in rig.results()] == ["TOOL_OUTCOME_UNKNOWN"] * 2
+
+
 async def test_a_host_that_cancels_the_driver_while_tools_run_waits_for_them(make_rig: Make) -> None:
     ended: list[str] = []
     started = asyncio.Event()

@@ -388,6 +388,27 @@ async def test_a_turn_whose_end_could_not_be_appended_is_reported_and_closed_bef
     assert rig.outcomes == ["error", "completed"]
 
 
+async def test_a_step_whose_end_could_not_be_appended_is_closed_before_the_next_turn(make_rig: Make) -> None:
+    rig = make_rig(calls(("c1", "look", "{}")), text("two"), tools=[tool("look")])
+    rig.expected_failures = None
+    check = rig.log._check
+    broken = [True]
+
+    def refuse(log: object, event: object) -> None:
+        if broken and rig.log.last(AssistantMessage) is not None:
+            raise OSError("veto")
+        assert check is not None
+        check(log, event)  # type: ignore[arg-type]
+
+    rig.log._check = refuse  # type: ignore[assignment]
+    await rig.run("a")
+    assert (rig.shape[-1], rig.agent.status) == ("assistant/message", "idle")
+    broken.clear()
+    await rig.run("b")
+    assert [code for *_, code, _ in rig.results()] == ["TOOL_NOT_STARTED"]
+    assert rig.outcomes == ["error", "completed"]
+
+
 async def test_chunks_carry_the_whole_stream_in_order(make_rig: Make) -> None:
     rig = make_rig(text("a", "b", "c"))
     await rig.run("hi")
