@@ -104,7 +104,7 @@ def message_digest(message: AskedMessage) -> str:
     """Tell messages apart by what they say, whatever the client's spelling of it."""
     parts: Json = [
         message.role,
-        message.text.strip(),
+        "".join(message.texts).strip(),
         [[call.id, call.name, same_arguments(call.arguments)] for call in message.calls],
         [[result.call_id, result.text] for result in message.results],
         message.images,

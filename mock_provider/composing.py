@@ -9,7 +9,7 @@ import hashlib
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.copying import CopyError, Source
-from mock_provider.dialects.codec import Reply, SaidCall, count_usage, finish_of
+from mock_provider.dialects.codec import Dialect, Reply, SaidCall, count_usage, finish_of
 from mock_provider.json_values import encode_json
 from mock_provider.playback import Taken
 from mock_provider.steps import HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
@@ -25,7 +25,7 @@ def derive_id(script: Script, taken: Taken, kind: str, number: int = 0) -> str:
     return f"mock-{kind}-{digest[:ID_LENGTH]}"
 
 
-def compose_reply(script: Script, taken: Taken, asked: Asked) -> Reply:
+def compose_reply(script: Script, taken: Taken, asked: Asked, dialect: Dialect) -> Reply:
     """Fill a step's answer in. Raises: CopyError for a placeholder without a value."""
     step = taken.step
     source = Source(asked.body, taken.groups)
@@ -48,7 +48,7 @@ def compose_reply(script: Script, taken: Taken, asked: Asked) -> Reply:
         finish=finish_of(step.finish, parts),
         counts=count_usage(step.usage, asked, parts, calls),
         stream=step.stream,
-        id=derive_id(script, taken, "chatcmpl"),
+        id=derive_id(script, taken, dialect.id_kind),
         model=step.model or script.model or asked.model,
         created=script.created,
         flavour=script.flavour,
@@ -64,40 +64,9 @@ def _call(script: Script, taken: Taken, part: ToolCall, source: Source, number: 
     return SaidCall(call_id, part.name, arguments, number if part.index is None else part.index)
 
 
-_DEFAULTS: dict[int, tuple[str, str | None, str]] = {
-    400: ("invalid_request_error", None, "The request was refused."),
-    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    402: ("invalid_request_error", "invalid_request_error", "Insufficient Balance"),
-    403: ("invalid_request_error", "unsupported_country_region_territory", "The request is not allowed."),
-    404: ("invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it."),
-    413: ("invalid_request_error", None, "The request body is too large."),
-    429: ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
-    500: ("server_error", None, "The server had an error while processing your request. Sorry about that!"),
-    502: ("server_error", None, "Bad gateway."),
-    503: ("server_error", None, "The engine is currently overloaded, please try again later."),
-    504: ("server_error", None, "The request timed out."),
-    529: ("overloaded_error", None, "Overloaded"),
-}
-_BY_CODE: dict[str, tuple[str, str]] = {
-    "insufficient_quota": (
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    "context_length_exceeded": (
-        "invalid_request_error",
-        "This model's maximum context length is exceeded by your messages. Please reduce their length.",
-    ),
-    "rate_limit_exceeded": ("requests", "Rate limit reached for requests. Please try again later."),
-}
-
-
-def compose_refusal(error: HttpError, source: Source) -> Refusal:
+def compose_refusal(error: HttpError, source: Source, dialect: Dialect) -> Refusal:
     """Fill an error answer in: the script's words, else the provider's usual ones for this code or status."""
-    fallback = ("server_error", None, "The server had an error.") if error.status >= 500 else _DEFAULTS[400]
-    kind, code, message = _DEFAULTS.get(error.status, fallback)
-    if error.code is not None:
-        code = error.code
-        kind, message = _BY_CODE.get(error.code, (kind, message))
+    kind, code, message = dialect.usual_error(error.status, error.code)
     headers = list(error.headers)
     if error.retry_after_s is not None:
         whole = error.retry_after_s == int(error.retry_after_s)

@@ -15,7 +15,7 @@ from mock_provider.asked import Asked, Refusal
 from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
 from mock_provider.control import answer_control
 from mock_provider.copying import Source
-from mock_provider.dialects import openai_chat
+from mock_provider.dialects import anthropic_messages, openai_chat
 from mock_provider.dialects.codec import Dialect
 from mock_provider.errors import UsageError, VerdictError
 from mock_provider.faults import Head, Plan, plan_stream, plan_whole
@@ -32,7 +32,10 @@ from mock_provider.script_fields import near_miss
 from mock_provider.steps import Script
 from mock_provider.verdict import Verdict
 
-DIALECTS: Mapping[str, Dialect] = {"openai_chat": openai_chat.DIALECT}
+DIALECTS: Mapping[str, Dialect] = {
+    "openai_chat": openai_chat.DIALECT,
+    "anthropic_messages": anthropic_messages.DIALECT,
+}
 BASE_PATHS: Mapping[str, str] = {
     "openai_chat": "/v1",
     "openai": "/v1",
@@ -236,10 +239,16 @@ class Mock:
         if route.operation in {"unknown", "wrong_method"}:
             return self._lost(incoming, route, entry, dialect, secrets)
         refused = dialect.check_access(incoming.headers, query, self.script)
-        if refused is None and route.operation != "answer":
+        if refused is None and route.operation in {"models", "model"}:
             entry.matched = True
             return self._models(route, dialect, entry)
         refused = refused or unreadable
+        if refused is None and route.operation == "count" and dialect.count is not None:
+            counted = dialect.count(body, incoming.headers, self.script)
+            if not isinstance(counted, Refusal):
+                entry.matched = True
+                return plan_whole(_head(200, JSON_TYPE), encode_json(counted))
+            refused = counted
         asked = refused or dialect.read(body, incoming.headers, self.script)
         if isinstance(asked, Refusal):
             return self._refuse(asked, entry, dialect, secrets)
@@ -265,12 +274,12 @@ class Mock:
 
     def _play(self, taken: Taken, asked: Asked, dialect: Dialect) -> Plan:
         step = taken.step
-        request_id = ("x-request-id", derive_id(self.script, taken, "req"))
+        request_id = (dialect.request_id_header, derive_id(self.script, taken, "req"))
         if step.http_error is not None or (not step.parts and step.fault is not None):
             self._playback.exchanged(taken.cursor, asked, None)
         if step.http_error is not None:
             error = step.http_error
-            refusal = compose_refusal(error, Source(asked.body, taken.groups))
+            refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect)
             if error.body is None:
                 data, kind = encode_json(dialect.error(refusal, self.script)), JSON_TYPE
             else:
@@ -278,7 +287,7 @@ class Mock:
                 kind = "text/html" if error.body.lstrip().startswith("<") else JSON_TYPE
             head = _head(refusal.status, error.content_type or kind, request_id, *refusal.headers)
             return plan_whole(head, data, step)
-        reply = compose_reply(self.script, taken, asked)
+        reply = compose_reply(self.script, taken, asked, dialect)
         if asked.is_stream:
             head = _head(200, dialect.content_type_stream, request_id)
             plan = plan_stream(head, dialect.stream(asked, reply), step)
@@ -319,7 +328,8 @@ class Mock:
         entry.rule, entry.problem = "UNKNOWN_PATH", text
         if len(self._unmatched) < MAX_PROBLEMS:
             self._unmatched.append(f"request {entry.number}: {text}")
-        data = encode_json(dialect.error(Refusal(status, code, text, code=code), self.script))
+        refusal = Refusal(status, code, text, dialect.usual_error(status, None)[0], code)
+        data = encode_json(dialect.error(refusal, self.script))
         return plan_whole(_head(status, JSON_TYPE, ("x-should-retry", "false")), data)
 
     def _models(self, route: Route, dialect: Dialect, entry: Entry) -> Plan:
@@ -330,20 +340,20 @@ class Mock:
                 message = f"The model '{route.argument}' does not exist"
                 refusal = Refusal(404, "unknown_model", message, code="model_not_found", param="model")
                 return self._refuse(refusal, entry, dialect, Redactor())
-            card = openai_chat.model_card(route.argument, self.script.created)
-            return plan_whole(_head(200, JSON_TYPE), encode_json(card))
-        cards: list[Json] = [openai_chat.model_card(name, self.script.created) for name in names]
-        return plan_whole(_head(200, JSON_TYPE), encode_json({"object": "list", "data": cards}))
+            return plan_whole(_head(200, JSON_TYPE), encode_json(dialect.model(route.argument, self.script.created)))
+        return plan_whole(_head(200, JSON_TYPE), encode_json(dialect.models(names, self.script.created)))
 
     def too_large(self, target: str, size: int) -> Exchange:
         """Refuse a body over the limit, which a face did not read to its end."""
-        entry_path = urlsplit(target).path
+        path = urlsplit(target).path
+        dialect = DIALECTS[find_route("POST", split_prefix(path)[1], {}).dialect]
         with self._lock:
             self._number += 1
-            entry = Entry(self._number, "POST", entry_path, {}, dialect="openai_chat")
+            entry = Entry(self._number, "POST", path, {}, dialect=dialect.name)
             self.journal.add(entry)
             message = f"the request body of {size} bytes is over the limit of {MAX_BODY_BYTES} bytes"
-            plan = self._refuse(Refusal(413, "body_too_large", message), entry, openai_chat.DIALECT, Redactor())
+            refusal = Refusal(413, "body_too_large", message, dialect.usual_error(413, None)[0])
+            plan = self._refuse(refusal, entry, dialect, Redactor())
             entry.status = 413
             return Exchange(plan, entry, self.journal.close_entry)
 

@@ -12,12 +12,19 @@ from urllib.parse import parse_qsl, unquote
 
 from mock_provider.match import Naming
 
-Operation: TypeAlias = Literal["answer", "models", "model", "alive", "wrong_method", "unknown"]
+Operation: TypeAlias = Literal["answer", "models", "model", "count", "alive", "wrong_method", "unknown"]
 CONTROL_PREFIX = "/__mock__/"
 CONVERSATION_HEADER = "x-mock-conversation"
 KEY_PREFIX = "sk-mock-"
-SUPPORTED = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id}"
-_VERSIONS = ("/v1", "/beta")
+SUPPORTED = (
+    "POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/models/{id}"
+)
+_POSTS: dict[str, tuple[Operation, str]] = {
+    "/chat/completions": ("answer", "openai_chat"),
+    "/messages": ("answer", "anthropic_messages"),
+    "/messages/count_tokens": ("count", "anthropic_messages"),
+}
+_VERSIONS = ("/v1", "/beta", "/anthropic/v1", "/anthropic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,9 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
         if bare == version or bare.startswith(f"{version}/"):
             bare = bare.removeprefix(version) or "/"
             break
-    if bare == "/chat/completions":
-        return Route("answer" if method == "POST" else "wrong_method", "openai_chat", bare)
+    if bare in _POSTS:
+        operation, dialect = _POSTS[bare]
+        return Route(operation if method == "POST" else "wrong_method", dialect, bare)
     if bare == "/models":
         return Route("models" if method in {"GET", "HEAD"} else "wrong_method", dialect, bare)
     if bare.startswith("/models/"):
@@ -52,8 +60,7 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
 
 def guess_dialect(headers: Mapping[str, str]) -> str:
     """The dialect whose error form a client understands, judged by what it sends along."""
-    del headers
-    return "openai_chat"
+    return "anthropic_messages" if "anthropic-version" in headers else "openai_chat"
 
 
 def split_prefix(path: str) -> tuple[str, str]:

@@ -78,31 +78,44 @@ class Reply:
 class Dialect:
     """One wire format.
 
-    Shape: check_access and read refuse like the provider; whole, stream and error render.
+    Shape: check_access and read refuse like the provider; whole, stream, error, models and model render.
+    usual_error gives type, code and message of a status; id_kind stands in the ids of answers.
+    count answers a request that only wants its tokens counted, where the dialect has one.
     """
 
     name: str
+    id_kind: str
+    request_id_header: str
     content_type_stream: str
     check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
     read: Callable[[Json, Mapping[str, str], Script], Asked | Refusal]
     whole: Callable[[Asked, Reply], bytes]
     stream: Callable[[Asked, Reply], Sequence[Item]]
     error: Callable[[Refusal, Script], JsonObject]
+    usual_error: Callable[[int, str | None], tuple[str, str | None, str]]
+    models: Callable[[Sequence[str], int], JsonObject]
+    model: Callable[[str, int], JsonObject]
+    count: Callable[[Json, Mapping[str, str], Script], JsonObject | Refusal] | None = None
+
+
+def count_input(asked: Asked) -> int:
+    """Count the tokens of everything that was sent as conversation, by the local rule."""
+    texts = [text for message in asked.messages for text in message.texts]
+    texts += [call.name + call.arguments for message in asked.messages for call in message.calls]
+    texts += [result.text for message in asked.messages for result in message.results]
+    return max(count_tokens(*texts), 1)
 
 
 def count_usage(usage: Usage, asked: Asked, parts: Sequence[Part], calls: Sequence[SaidCall]) -> Counts | None:
     """Count tokens by the local rule wherever the script does not say a number; None when it says none."""
     if usage.is_absent:
         return None
-    texts = [text for message in asked.messages for text in message.texts]
-    texts += [call.name + call.arguments for message in asked.messages for call in message.calls]
-    texts += [result.text for message in asked.messages for result in message.results]
     said = [part.text for part in parts if isinstance(part, Text | RefusalText)]
     said += [call.name + call.arguments for call in calls]
     thought = [part.text for part in parts if isinstance(part, Reasoning)]
     reasoning = usage.reasoning if usage.reasoning is not None else count_tokens(*thought)
     counted = count_tokens(*said) + reasoning
-    given_input = usage.input if usage.input is not None else max(count_tokens(*texts), usage.cached or 0, 1)
+    given_input = usage.input if usage.input is not None else max(count_input(asked), usage.cached or 0)
     output = usage.output if usage.output is not None else counted
     return Counts(given_input, output, min(usage.cached or 0, given_input), min(reasoning, output))
 

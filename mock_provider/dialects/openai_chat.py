@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
 from mock_provider.dialects.codec import Counts, Dialect, Reply, SaidCall
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
-from mock_provider.dialects.openai_refusals import kind_of
+from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_tool_rules import tool_names
 from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
@@ -306,17 +306,27 @@ def error(refusal: Refusal, script: Script) -> JsonObject:
     return {"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}}
 
 
-def model_card(name: str, created: int) -> JsonObject:
+def model(name: str, created: int) -> JsonObject:
     """One entry of the model list."""
     return {"id": name, "object": "model", "created": created, "owned_by": "mock-provider"}
 
 
+def models(names: Sequence[str], created: int) -> JsonObject:
+    """The model list."""
+    return {"object": "list", "data": [model(name, created) for name in names]}
+
+
 DIALECT = Dialect(
     name="openai_chat",
+    id_kind="chatcmpl",
+    request_id_header="x-request-id",
     content_type_stream="text/event-stream; charset=utf-8",
     check_access=check_access,
     read=read,
     whole=whole,
     stream=stream,
     error=error,
+    usual_error=usual_error,
+    models=models,
+    model=model,
 )
