@@ -99,7 +99,6 @@ class HttpModel:
             while not exchange.over:
                 for chunk in await exchange.advance():
                     yield chunk
-            await exchange.drain()
         finally:
             await exchange.close()
 
@@ -159,6 +158,7 @@ class _Exchange:
         cancel: CancelSignal,
     ) -> None:
         self.over = False
+        self._answered = False
         self._client = client
         self._dialect = dialect
         self._url = endpoint.url(dialect.path)
@@ -188,23 +188,22 @@ class _Exchange:
         if self._cancel.cancelled:
             chunks = self._answer.aborted(_ABORTED) or _as_aborted(chunks)
         self.over = self._answer.finished
+        self._answered = any(isinstance(chunk, Finish) and chunk.failure is None for chunk in chunks)
         return tuple(self._cleaned(chunk) for chunk in chunks)
 
-    async def drain(self) -> None:
-        """Read a complete answer's body to its end if that comes at once; then the connection can serve again."""
-        if self._body is None or self._cancel.cancelled:
-            return
-        with contextlib.suppress(Exception):  # the answer is complete; whatever happens now ends with close
-            async with asyncio.timeout(DRAIN_S):
-                while await anext(self._body, None) is not None:
-                    pass
-
     async def close(self) -> None:
-        """Free the connection; a body that was not read to its end closes it."""
+        """Free the connection: to serve again when the body is read to its end, else by closing it."""
         if self._watcher is not None:
             self._watcher.cancel()
-        if self._response is not None:
-            with contextlib.suppress(Exception):  # the connection is given up anyway
+        if self._response is None:
+            return
+        with contextlib.suppress(Exception):  # the answer is over; whatever happens now, the connection is given up
+            try:
+                if self._body is not None and self._answered and not self._cancel.cancelled:
+                    async with asyncio.timeout(DRAIN_S):
+                        while await anext(self._body, None) is not None:
+                            pass
+            finally:
                 await self._response.aclose()
 
     async def _next(self) -> tuple[Chunk, ...]:

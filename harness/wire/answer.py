@@ -54,11 +54,6 @@ class AnswerStream:
         self._events = SseDecoder()
         self._reader = reader
 
-    @property
-    def complete(self) -> bool:
-        """Whether what was received is a whole answer: a finish reason or the end mark was seen."""
-        return self.finished or self._reader.complete
-
     def feed(self, data: bytes) -> tuple[Chunk, ...]:
         """Take the next bytes of the body."""
         if self.finished:

@@ -73,10 +73,8 @@ class ErrorObject:
         return f"{label}: {self.message}" if label and self.message else self.message or label or "no message"
 
 
-def find_error(payload: Json) -> ErrorObject | None:
+def find_error(payload: JsonObject) -> ErrorObject | None:
     """The error object in a stream payload, or None when the payload is no error."""
-    if not isinstance(payload, Mapping):
-        return None
     error = payload.get("error")
     if error:
         return _error_object(error)

@@ -375,6 +375,17 @@ async def test_a_connection_serves_again_after_a_complete_answer(behaviour: Beha
     assert (answers, running.requests, running.connections) == ([COMPLETE] * 3, 3, 1)
 
 
+async def test_a_consumer_that_leaves_at_the_finish_keeps_the_connection_too() -> None:
+    async with service(end_after_the_mark) as running, model(running) as asked:
+        for _ in range(3):
+            stream = asked.stream(request(), Cancel())
+            async for chunk in stream:
+                if isinstance(chunk, Finish):
+                    break
+            await stream.aclose()  # type: ignore[attr-defined]  # the protocol promises an iterator, stream is a generator
+    assert (running.requests, running.connections) == (3, 1)
+
+
 async def test_answers_side_by_side_do_not_mix() -> None:
     async with service(whole) as running, model(running) as asked:
         answers = await asyncio.gather(*(ask(asked) for _ in range(8)))

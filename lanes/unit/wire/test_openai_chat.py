@@ -507,9 +507,18 @@ def test_S09_error_objects_inside_a_stream(error: object, code: str, message: st
     assert play(delta(content="x"), event({"error": error}))[-1] == Finish("error", Failure(message, code))
 
 
-def test_S09_an_error_that_names_a_status_is_judged_by_it() -> None:
-    expected = Finish("error", Failure("slow down", "RATE_LIMIT", status=429))
-    assert play(event({"error": {"code": 429, "message": "slow down"}}))[-1] == expected
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param({"code": 429, "message": "slow"}, Failure("slow", "RATE_LIMIT", status=429), id="number"),
+        pytest.param({"status": "503", "message": "down"}, Failure("down", "SERVER", status=503), id="digits"),
+        pytest.param({"code": 502}, Failure('{"code":502}', "SERVER", status=502), id="nothing-else"),
+        pytest.param({"code": 7, "message": "x"}, Failure("x", "SERVER"), id="a-number-that-is-no-status"),
+        pytest.param({"code": True, "message": "x"}, Failure("x", "SERVER"), id="no-number"),
+    ],
+)
+def test_S09_an_error_that_names_a_status_is_judged_by_it(error: object, expected: Failure) -> None:
+    assert play(event({"error": error}))[-1] == Finish("error", expected)
 
 
 def test_S09_older_servers_write_the_error_without_a_cover() -> None:
