@@ -207,10 +207,8 @@ class _Exchange:
                 await self._response.aclose()
 
     async def _next(self) -> tuple[Chunk, ...]:
-        if self._response is None:
-            return await self._open()
         if self._body is None:
-            return self._answer.end()
+            return await self._open()
         limits = self._limits
         waited_for_event = limits.keepalive_s - self._without_event_s
         clock = asyncio.get_running_loop().time
@@ -221,7 +219,6 @@ class _Exchange:
         else:
             data = await self._within(limits.idle_s, f"silent for {limits.idle_s:g} s", anext(self._body, None))
         if data is None:
-            self._body = None
             return self._answer.end()
         chunks = self._answer.feed(data)
         self._without_event_s = 0.0 if self._answer.payloads != payloads else self._without_event_s + clock() - began

@@ -424,8 +424,15 @@ async def test_case_B08c_a_reset_after_the_finish_reason_does_not_undo_the_answe
     assert await ask(model(transport=Channel(Pieces(until_finish, httpx.ReadError("reset"))))) == HELLO_CHUNKS
 
 
-async def test_a_body_that_breaks_after_its_end_mark_changes_nothing() -> None:
-    body = Pieces(HELLO, httpx.ReadError("reset"))
+@pytest.mark.parametrize(
+    "tail",
+    [
+        pytest.param((httpx.ReadError("reset"),), id="reset"),
+        pytest.param((b"data: more\n\n", b"and more"), id="more-bytes"),
+    ],
+)
+async def test_what_comes_after_the_end_mark_changes_nothing(tail: tuple[bytes | Exception, ...]) -> None:
+    body = Pieces(HELLO, *tail)
     assert (await ask(model(transport=Channel(body))), body.closed) == (HELLO_CHUNKS, True)
 
 
