@@ -5,7 +5,7 @@ Room: pure; the agent appends what these functions build, then applies it. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,7 @@ from harness.log.events import (
     TurnStart,
     UserMessage,
 )
+from harness.log.session_log import SessionLog
 from harness.model.messages import Message, MessageId
 
 _BEGUN = (TurnStart, StepEnd, RequestHeader, RequestContext, AssistantChunk, AssistantMessage)
@@ -88,10 +89,8 @@ def apply(inbox: Inbox, payload: InboxSpliced) -> Inbox:
 def fold_inbox(events: Iterable[Event], seed_length: int | None = None) -> Inbox:
     """The inbox of a log. Splices inside an inherited seed are the parent's and are passed over."""
     inbox = Inbox()
-    first = seed_length or 0
-    for event in events:
-        if isinstance(event.payload, InboxSpliced) and event.seq >= first:
-            inbox = apply(inbox, event.payload)
+    for splice in _splices(events, seed_length):
+        inbox = apply(inbox, splice)
     return inbox
 
 
@@ -221,9 +220,8 @@ def unseen_claims(
         return ()
     wanted = {item.id for claim in claims for item in claim.removed if item.id not in entered}
     known: dict[MessageId, Message] = {}
-    for event in events:
-        if isinstance(event.payload, InboxSpliced) and event.seq >= (seed_length or 0):
-            known.update((message.id, message) for message in event.payload.inserted if message.id in wanted)
+    for splice in _splices(events, seed_length):
+        known.update((message.id, message) for message in splice.inserted if message.id in wanted)
     found = (
         (claim.target, tuple(known[item.id] for item in claim.removed if item.id in known))
         for claim in reversed(claims)
@@ -234,18 +232,21 @@ def unseen_claims(
 def fate_of(events: Iterable[Event], message_id: MessageId, seed_length: int | None = None) -> Fate | None:
     """What became of a message, from the log alone; None when it never was in the inbox."""
     fate: Fate | None = None
-    first = seed_length or 0
-    for event in events:
-        payload = event.payload
-        if not isinstance(payload, InboxSpliced) or event.seq < first:
-            continue
-        for item in payload.removed:
+    for splice in _splices(events, seed_length):
+        for item in splice.removed:
             if item.id == message_id:
                 fate = Fate(item.fate, item.turn)
-        for message in payload.inserted:
+        for message in splice.inserted:
             if message.id == message_id:
                 fate = Fate("pending")
     return fate
+
+
+def _splices(events: Iterable[Event], seed_length: int | None) -> Iterator[InboxSpliced]:
+    first = seed_length or 0
+    for event in events.without_chunks(first) if isinstance(events, SessionLog) else events:
+        if isinstance(event.payload, InboxSpliced) and event.seq >= first:
+            yield event.payload
 
 
 def _removal(

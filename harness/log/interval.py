@@ -93,10 +93,13 @@ def _from_first_turn(events: Iterable[Event], first_seq: int) -> Iterator[Event]
 
 
 def final_text(events: Iterable[Event], first_seq: int = 0) -> str:
-    """The last text an assistant message carries from that seq and its first turn on; an empty one erases nothing."""
+    """The last text an assistant message carries from that seq and its first turn on; an empty one erases nothing.
+
+    A message that replaces an older one says nothing new and is passed over.
+    """
     text = ""
     for event in _from_first_turn(events, first_seq):
-        if isinstance(event.payload, AssistantMessage):
+        if isinstance(event.payload, AssistantMessage) and event.surface_op == "append":
             text = text_of(event.payload.message) or text
     return text
 

@@ -6,11 +6,33 @@ Room: pure; the store appends what these functions return, the loop uses the sam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from harness.log.events import Event, StepEnd, SurfaceOp, ToolErrorInfo, ToolResult, TurnEnd, TurnReason
+from harness.log.events import (
+    AssistantMessage,
+    Event,
+    Replace,
+    StepEnd,
+    SurfaceOp,
+    ToolErrorInfo,
+    ToolResult,
+    TurnEnd,
+    TurnReason,
+)
 from harness.log.fold import call_seq, open_turn, unanswered_calls
 from harness.log.inbox import fold_inbox, requeue_payload, unseen_claims
-from harness.model.messages import Message, MessageId, TextBlock, ToolCallBlock, ToolResultBlock, ToolSource
+from harness.log.session_log import SessionLog
+from harness.model.messages import (
+    CallId,
+    Message,
+    MessageId,
+    ModelSource,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    ToolSource,
+    tool_calls_of,
+)
 
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
 TOOL_OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
@@ -34,6 +56,50 @@ def unanswered_result(call: ToolCallBlock, turn: int, step: int, started: bool) 
         ToolSource(call.id),
     )
     return ToolResult(turn, step, message, ToolErrorInfo("ToolInterruptedError", code))
+
+
+def orphan_closers(log: SessionLog) -> tuple[Event, ...]:
+    """The events that take calls nobody ever answered out of the model's sight; none when every call has its result.
+
+    Shape: for each assistant message of a closed step with such calls, a copy without them stands in its place. The
+    calls stay in the log; a provider refuses every request that repeats them.
+    """
+    answered: set[tuple[int, int, CallId]] = set()
+    asked: list[Event] = []
+    for seq in log.surface():
+        event = log[seq]
+        payload = event.payload
+        if isinstance(payload, ToolResult) and isinstance(payload.message.source, ToolSource):
+            answered.add((payload.turn, payload.step, payload.message.source.call_id))
+        elif isinstance(payload, AssistantMessage) and tool_calls_of(payload.message):
+            asked.append(event)
+    added: list[Event] = []
+    for event in asked:
+        payload = event.payload
+        assert isinstance(payload, AssistantMessage)  # noqa: S101 - only such events were kept
+        kept = tuple(
+            block
+            for block in payload.message.content
+            if not isinstance(block, ToolCallBlock) or (payload.turn, payload.step, block.id) in answered
+        )
+        if kept != payload.message.content:
+            source = payload.message.source
+            if isinstance(source, ModelSource):
+                source = replace(source, replay_state=None)  # it may repeat the very calls that are taken out
+            copy = replace(payload, message=replace(payload.message, content=kept, source=source), usage=None)
+            operation = Replace(event.seq, event.seq)
+            added.append(Event(len(log) + len(added), log[-1].time, copy, operation, (event.seq,)))
+    return tuple(added)
+
+
+def repair(log: SessionLog) -> tuple[Event, ...]:
+    """Restore into the log whatever it needs before anyone works on it, and give what was added."""
+    before = len(log)
+    for event in closers(log, log.header.seed_length):
+        log.restore(event)
+    for event in orphan_closers(log):
+        log.restore(event)
+    return log[before:]
 
 
 def closers(events: Sequence[Event], seed_length: int | None = None) -> tuple[Event, ...]:

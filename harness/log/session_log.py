@@ -119,6 +119,18 @@ class SessionLog(Sequence[Event]):
         """The events from that seq on, oldest first."""
         return self[max(seq, 0) :]
 
+    def without_chunks(self, first: int = 0) -> Iterator[Event]:
+        """The events from that seq on that are no stream pieces, oldest first; a packed run is stepped over whole."""
+        seq = max(first, 0)
+        while seq < len(self._events):
+            entry = self._events[seq]
+            if isinstance(entry, ChunkRow):
+                seq = entry.seq0 + len(entry)
+                continue
+            seq += 1
+            if type(entry.payload) is not AssistantChunk:
+                yield entry
+
     def last(self, *payload_types: type[object]) -> Event | None:
         """The latest event with one of these payload types, or None."""
         seq = max((self._last.get(kind, -1) for kind in payload_types), default=-1)

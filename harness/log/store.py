@@ -25,7 +25,7 @@ from harness.log.events import Event, SessionHeader
 from harness.log.fold import open_turn
 from harness.log.load import Scan, encode_events, read_header, scan
 from harness.log.names import LOG_NAME, segment_of, slug_of
-from harness.log.repair import closers
+from harness.log.repair import repair
 from harness.log.session_log import Check, SessionLog
 from harness.log.writer import Later, SessionWriter
 from harness.model.messages import SessionId
@@ -183,8 +183,7 @@ class SessionStore:
         header = replace(found.log.header, id=child_id, created_at=self._clock(), parent_session=session_id)
         log = SessionLog(header, clock=self._clock, check=self._new_check(), report=self._report)
         log.adopt(found.log)
-        for event in closers(log, header.seed_length):
-            log.restore(event)
+        repair(log)
         log.end_seed()
         writer = await self._open_new(log)
         writer.damage = found.damage
@@ -197,8 +196,7 @@ class SessionStore:
         found = self._scan(path.read_bytes(), path)
         self._check_place(found.log.header, path)
         if not live:
-            for event in closers(found.log, found.log.header.seed_length):
-                found.log.restore(event)
+            repair(found.log)
         return LoadedLog(path, found.log, None if live else found.damage, live)
 
     def list(self) -> tuple[Listing, ...]:
@@ -297,7 +295,7 @@ class SessionStore:
             data = file.read()
             found = self._scan(data, path)
             self._check_place(found.log.header, path)
-            added = closers(found.log, found.log.header.seed_length)
+            added = repair(found.log)
             if found.good_size < len(data) or found.lacks_newline or added:
                 found = self._repair(file, data, found, added)
         except BaseException as error:
@@ -319,7 +317,7 @@ class SessionStore:
         expected = data[: found.good_size] + patch
         written = file.read()
         again = self._scan(written, file.path)
-        if written != expected or closers(again.log, again.log.header.seed_length):
+        if written != expected or repair(again.log):
             raise LogDamagedError(
                 "the repaired log does not read back as it was written",
                 where=str(file.path),

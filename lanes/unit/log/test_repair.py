@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from harness.log.events import StepEnd, StepStart, ToolErrorInfo, TurnEnd, TurnReason, TurnStart, UserMessage
 from harness.log.fold import open_turn
 from harness.log.inbox import Inbox, apply, claim_payloads, fold_inbox, insert_payload
+from harness.log.interval import final_text, fold_usage
 from harness.log.invariants import Invariants, check_invariants
-from harness.log.repair import TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN, closers
-from harness.model.messages import MessageId
+from harness.log.repair import TOOL_NOT_STARTED, TOOL_OUTCOME_UNKNOWN, closers, repair
+from harness.model.chunks import Usage
+from harness.model.messages import MessageId, TextBlock, tool_calls_of
 
 
 def _close(log):
@@ -171,3 +173,56 @@ def test_a_log_cut_at_any_event_closes_to_a_balanced_one(make, tool_calls, data)
         message.id for event in cut if event.type == "agent/inbox/spliced" for message in event.payload.inserted
     }
     assert {MessageId(name) for name in queued} == waiting | entered
+
+
+def _orphaned(make, *, text=""):
+    """A closed step one of whose calls was never answered."""
+    log = make.log()
+    make.open_step(log)
+    blocks = [TextBlock(text)] if text else []
+    log.append(make.assistant(*blocks, make.call("c1"), make.call("c2")), source_event_seqs=())
+    seq = log.append(make.started(make.call("c2"))).seq
+    log.append(make.result("c2"), source_event_seqs=(seq,))
+    log.append(StepEnd(1, 1))
+    log.append(make.end())
+    return log
+
+
+def test_a_call_orphaned_in_a_closed_step_leaves_the_models_sight_and_stays_in_the_log(make):
+    log = _orphaned(make, text="let me see")
+    before = len(log)
+    added = repair(log)
+    assert (make.types(added), [call.id for message in log.messages() for call in tool_calls_of(message)]) == (
+        ["assistant/message"],
+        ["c2"],
+    )
+    assert [message.id for message in log.messages()] == ["m1", "a1", "r-1-1-c2"]
+    assert ([call.id for call in tool_calls_of(log[5].payload.message)], len(log)) == (["c1", "c2"], before + 1)
+    assert (repair(log), final_text(log)) == ((), "let me see")
+
+
+def test_a_message_of_nothing_but_orphans_leaves_the_models_sight(make):
+    log = make.log()
+    make.open_step(log)
+    log.append(make.assistant(make.call("c1")), source_event_seqs=())
+    log.append(StepEnd(1, 1))
+    log.append(make.end())
+    repair(log)
+    assert [message.id for message in log.messages()] == ["m1"]
+
+
+def test_a_log_with_every_call_answered_needs_no_repair(make):
+    log = _tool_step(make, "c1", started=["c1"], answered=["c1"])
+    log.append(StepEnd(1, 1))
+    log.append(make.end())
+    assert repair(log) == ()
+
+
+def test_usage_is_not_counted_again_by_a_copy_without_orphans(make):
+    log = make.log()
+    make.open_step(log)
+    log.append(make.assistant(make.call("c1"), usage=Usage(3, 4)), source_event_seqs=())
+    log.append(StepEnd(1, 1))
+    log.append(make.end())
+    repair(log)
+    assert fold_usage(log) == Usage(3, 4)

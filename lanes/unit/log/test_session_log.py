@@ -247,6 +247,26 @@ def test_a_packed_run_reads_like_its_events(make):
     )
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_events_without_chunks_are_found_behind_and_inside_packed_runs(make, packed):
+    log = make.log()
+    make.turn(log, chunks=5)
+    read = make.log()
+    for row in pack(log.since(0)) if packed else ():
+        if "seq0" in row:
+            read.restore_row(unpack(row))
+        else:
+            read.restore(log[row["seq"]])
+    read = read if packed else log
+    expected = [event for event in log if not isinstance(event.payload, AssistantChunk)]
+    assert [list(read.without_chunks(first)) for first in (0, 8, -3, 99)] == [
+        expected,
+        [event for event in expected if event.seq >= 8],
+        expected,
+        [],
+    ]
+
+
 def test_a_packed_run_that_does_not_come_next_is_refused_whole(make):
     log = make.log()
     for text in "abc":

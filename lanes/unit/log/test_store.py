@@ -22,7 +22,7 @@ from harness.errors import (
     SessionNotFoundError,
 )
 from harness.log.events import EndSeed, SessionHeader, StepStart, TurnStart
-from harness.log.fold import highest_turn, last_turn_end
+from harness.log.fold import fold_messages, highest_turn, last_turn_end
 from harness.log.inbox import fold_inbox
 from harness.log.invariants import Invariants
 from harness.log.store import SessionStore
@@ -496,6 +496,6 @@ def test_whatever_is_appended_in_whatever_batches_reads_back_equal(make, tmp_pat
         if len(writer.log):
             view = store.inspect(S)
             assert (list(view.log)[: len(writer.log)], view.damage) == (list(writer.log), None)
-            assert view.log.messages()[: len(writer.log.messages())] == writer.log.messages()
+            assert fold_messages(view.log[: len(writer.log)]) == writer.log.messages()
 
     asyncio.run(run())

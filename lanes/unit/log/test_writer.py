@@ -356,16 +356,25 @@ async def test_events_appended_by_an_observer_are_stored_in_order(bench, make):
     await writer.close()
 
 
-async def test_a_repair_that_does_not_read_back_is_refused(bench, make):
+LIES = {
+    "lost": lambda data: b"",
+    "spoiled": lambda data: b"x" * len(data),
+    "altered": lambda data: data.replace(b"4", b"3"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+async def test_a_repair_that_does_not_read_back_as_it_was_written_is_refused(bench, make, lie):
     writer = await bench.writer()
-    make.open_step(writer.log)
+    make.open_step(writer.log)  # its last event is of the time 1004, and so are the closers
     await writer.close()
-    write = bench.disk.write
+    write = Disk.write
 
     def lying(fd, data):
-        write(fd, b"x" * len(data[:7]))
-        return len(data[:7])
+        write(bench.disk, fd, lie(bytes(data)))
+        return len(data)
 
     bench.disk.write = lying
     with pytest.raises(LogDamagedError):
         await bench.store.resume(S)
+    assert list(bench.store.root.rglob("*.lock")) == []
