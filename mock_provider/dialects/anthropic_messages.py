@@ -124,7 +124,7 @@ def _messages(messages: Json) -> tuple[AskedMessage, ...]:
         )
         names.update({call.id: call.name for call in calls})
         results = [_result(block, names) for block in inside if block["type"] == "tool_result"]
-        images = sum(block["type"] in {"image", "document"} for block in inside)
+        images = sum(block["type"] in ("image", "document") for block in inside)
         found.extend(AskedMessage("tool", (), (), (result,)) for result in results)
         if texts or calls or images or not results:
             found.append(AskedMessage("user" if message["role"] == "user" else "assistant", texts, calls, (), images))
@@ -348,7 +348,18 @@ def usual_error(status: int, code: str | None) -> tuple[str, str | None, str]:
 def model(name: str, created: int) -> JsonObject:
     """One entry of the model list."""
     moment = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"type": "model", "id": name, "display_name": name, "created_at": moment}
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": name,
+        "created_at": moment,
+        "lifecycle": "active",
+        "capabilities": None,
+        "max_input_tokens": None,
+        "max_tokens": None,
+        "deprecated_at": None,
+        "retires_at": None,
+    }
 
 
 def models(names: Sequence[str], created: int) -> JsonObject:

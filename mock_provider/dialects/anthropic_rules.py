@@ -118,7 +118,7 @@ def _message(message: JsonObject, at: int, *, is_last: bool) -> Refusal | None:
             'not "system" as an input message role.'
         )
         return refuse("unknown_role", text)
-    if role not in {"user", "assistant"}:
+    if role not in ("user", "assistant"):
         return refuse("unknown_role", f"messages.{at}.role: Input should be 'user' or 'assistant'")
     content = message["content"]
     if not isinstance(content, str | list):
@@ -159,8 +159,25 @@ def _block(block: Json, role: str, here: str) -> Refusal | None:
             return refuse("wrong_type", f"{here}.{kind}.{name}: Input should be {_TYPE_WORDS[wanted]}")
     if kind == "text" and not block["text"]:
         return refuse("missing_content", "messages: text content blocks must be non-empty")
+    if kind == "tool_result":
+        return _result_content(block.get("content"), f"{here}.tool_result.content")
     if kind == "tool_use" and not _TOOL_NAME.fullmatch(str(block["name"])):
         return refuse("name_pattern", f"{here}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
+    return None
+
+
+def _result_content(content: Json, here: str) -> Refusal | None:
+    if content is None or isinstance(content, str):
+        return None
+    if not isinstance(content, list):
+        return refuse("wrong_type", f"{here}: Input should be a valid list")
+    for at, block in enumerate(content):
+        if not isinstance(block, dict):
+            return refuse("wrong_type", f"{here}.{at}: Input should be a valid dictionary")
+        if "type" not in block:
+            return refuse("missing_field", f"{here}.{at}.type: Field required")
+        if block["type"] == "text" and not isinstance(block.get("text"), str):
+            return refuse("missing_field", f"{here}.{at}.text.text: Field required")
     return None
 
 
@@ -285,7 +302,7 @@ def _tool_choice(body: JsonObject) -> Refusal | None:
     tools = body.get("tools")
     if not isinstance(tools, list) or not tools:
         return refuse("tool_choice_without_tools", "tool_choice may only be specified while providing tools")
-    if not isinstance(choice, dict) or choice.get("type") not in {"auto", "any", "tool", "none"}:
+    if not isinstance(choice, dict) or choice.get("type") not in ("auto", "any", "tool", "none"):
         return refuse("unknown_tool_choice", "tool_choice: Input tag does not match 'auto', 'any', 'tool', 'none'")
     names = [tool.get("name") for tool in tools if isinstance(tool, dict)]
     if choice["type"] == "tool" and choice.get("name") not in names:

@@ -117,7 +117,7 @@ def _texts(content: Json) -> tuple[tuple[str, ...], int]:
     images = 0
     for part in content if isinstance(content, list) else []:
         if isinstance(part, dict):
-            if part.get("type") in {"text", "refusal"}:
+            if part.get("type") in ("text", "refusal"):
                 texts.append(str(part.get(str(part["type"]), "")))
             elif part.get("type") == "image_url":
                 images += 1

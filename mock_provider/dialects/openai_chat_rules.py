@@ -178,7 +178,7 @@ def _content_part(part: JsonObject, role: str, here: str) -> Refusal | None:
     if kind not in part:
         return missing(f"{here}.{kind}")
     value = part[kind]
-    if kind in {"text", "refusal"}:
+    if kind in ("text", "refusal"):
         return None if isinstance(value, str) else wrong_type(f"{here}.{kind}", "a string", value)
     if not isinstance(value, dict):
         return wrong_type(f"{here}.{kind}", "an object", value)
@@ -204,7 +204,7 @@ def _calls(calls: Json, here: str, role: str) -> Refusal | None:
                 return missing(f"{at}.{name}")
             if not isinstance(call[name], str):
                 return wrong_type(f"{at}.{name}", "a string", call[name])
-        if call["type"] not in {"function", "custom"}:
+        if call["type"] not in ("function", "custom"):
             text = f"Invalid value: '{call['type']}'. Supported values are: 'function' and 'custom'."
             return Refusal(400, "unknown_call_type", text, code="invalid_value", param=f"{at}.type")
         if call["type"] == "function":

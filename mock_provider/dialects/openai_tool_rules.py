@@ -80,7 +80,7 @@ def _tool(tool: Json, here: str, names: list[str]) -> Refusal | None:
     if "type" not in tool:
         return missing(f"{here}.type")
     kind = tool["type"]
-    if kind not in {"function", "custom"}:
+    if kind not in ("function", "custom"):
         text = f"Invalid value: '{kind}'. Supported values are: 'function' and 'custom'."
         return Refusal(400, "unknown_tool_type", text, code="invalid_value", param=f"{here}.type")
     definition = tool.get(str(kind))
@@ -133,7 +133,7 @@ def refuse_tool_choice(body: JsonObject) -> Refusal | None:
     if choice is None:
         return None
     if isinstance(choice, str):
-        if choice in {"none", "auto", "required"}:
+        if choice in ("none", "auto", "required"):
             return None
         text = f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'."
         return Refusal(400, "unknown_tool_choice", text, code="invalid_value", param="tool_choice")
@@ -141,7 +141,7 @@ def refuse_tool_choice(body: JsonObject) -> Refusal | None:
         return wrong_type("tool_choice", "one of 'none', 'auto', 'required' or an object", choice)
     function = choice.get("function")
     if choice.get("type") != "function" or not isinstance(function, dict):
-        return None if choice.get("type") in {"allowed_tools", "custom"} else missing("tool_choice.function")
+        return None if choice.get("type") in ("allowed_tools", "custom") else missing("tool_choice.function")
     if function.get("name") not in tool_names(tools):
         text = f"Tool choice '{function.get('name')}' not found in 'tools' parameter."
         return Refusal(400, "tool_choice_not_offered", text, param="tool_choice")
@@ -158,7 +158,7 @@ def refuse_response_format(body: JsonObject) -> Refusal | None:
     if "type" not in wanted:
         return missing("response_format.type")
     kind = wanted["type"]
-    if kind not in {"text", "json_object", "json_schema"}:
+    if kind not in ("text", "json_object", "json_schema"):
         text = f"Invalid value: '{kind}'. Supported values are: 'json_object', 'json_schema', and 'text'."
         return Refusal(400, "unknown_response_format", text, code="invalid_value", param="response_format.type")
     if kind == "json_object" and "json" not in str(body["messages"]).lower():

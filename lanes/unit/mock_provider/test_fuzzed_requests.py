@@ -1,0 +1,147 @@
+"""Whatever a client sends, the answer is a provider's: never an exception, never a 500, never a step for nonsense."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mock_provider.faults import Head
+from mock_provider.incoming import Incoming
+from mock_provider.json_values import Json, JsonObject
+from mock_provider.mock import Mock
+from mock_provider.replies import script, step
+
+HEADERS = {"authorization": "Bearer sk-x-000001", "anthropic-version": "2023-06-01", "content-type": "application/json"}
+PLAYED = script(step("hi {{request.model}}", expect={"last_user": "x"}, repeat="forever", optional=True))
+CHAT: JsonObject = {
+    "model": "m",
+    "temperature": 0,
+    "max_tokens": 5,
+    "stream": False,
+    "stop": ["a"],
+    "n": 1,
+    "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"anyOf": [{}]}}}},
+        }
+    ],
+    "messages": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "u"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+    ],
+}
+MESSAGES: JsonObject = {
+    "model": "m",
+    "max_tokens": 5000,
+    "system": [{"type": "text", "text": "s"}],
+    "thinking": {"type": "enabled", "budget_tokens": 2000},
+    "stop_sequences": ["a"],
+    "tool_choice": {"type": "tool", "name": "f"},
+    "tools": [{"name": "f", "input_schema": {"type": "object", "required": ["a"], "enum": []}}, {"type": "web_search"}],
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "x"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "r"}]}],
+        },
+    ],
+}
+VALUES: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "role", "name", "text"]), inner)
+    ),
+    max_leaves=4,
+)
+
+
+def paths(value: Json, here: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place in a document."""
+    found = [here]
+    if isinstance(value, dict):
+        found += [path for key, item in value.items() for path in paths(item, (*here, key))]
+    if isinstance(value, list):
+        found += [path for at, item in enumerate(value) for path in paths(item, (*here, at))]
+    return found
+
+
+def changed(document: Json, path: tuple[str | int, ...], value: Json, *, removed: bool) -> Json:
+    """The document with one place replaced or taken out."""
+    if not path:
+        return value
+    first, rest = path[0], path[1:]
+    if isinstance(document, dict):
+        copy = dict(document)
+        if not rest and removed:
+            del copy[str(first)]
+        else:
+            copy[str(first)] = changed(document[str(first)], rest, value, removed=removed)
+        return copy
+    assert isinstance(document, list)
+    assert isinstance(first, int)
+    items = list(document)
+    if not rest and removed:
+        del items[first]
+    else:
+        items[first] = changed(items[first], rest, value, removed=removed)
+    return items
+
+
+def status_of(mock: Mock, target: str, body: bytes) -> int:
+    exchange = mock.handle(Incoming("POST", target, HEADERS, body))
+    heads = [action for action in exchange.plan.actions if isinstance(action, Head)]
+    assert len(heads) == 1
+    return heads[0].status
+
+
+DIALECTS = [
+    pytest.param("/v1/chat/completions", CHAT, id="openai_chat"),
+    pytest.param("/v1/messages", MESSAGES, id="anthropic_messages"),
+]
+
+
+@pytest.mark.parametrize(("target", "sound"), DIALECTS)
+def test_the_sound_document_is_answered(target: str, sound: JsonObject) -> None:
+    assert status_of(Mock(PLAYED), target, json.dumps(sound).encode()) == 200
+
+
+@pytest.mark.parametrize(("target", "sound"), DIALECTS)
+@given(data=st.data())
+def test_a_document_with_one_place_changed_is_answered_or_refused(
+    target: str, sound: JsonObject, data: st.DataObject
+) -> None:
+    path = data.draw(st.sampled_from(paths(sound)))
+    document = changed(sound, path, data.draw(VALUES), removed=data.draw(st.booleans()))
+    mock = Mock(PLAYED)
+    status = status_of(mock, target, json.dumps(document).encode())
+    assert status == 200 or 400 <= status < 500
+    assert mock.verify().ok is (status == 200)
+
+
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/messages"])
+@given(body=st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_refused(target: str, body: bytes) -> None:
+    assert 400 <= status_of(Mock(PLAYED), target, body) < 500
+
+
+@given(
+    target=st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40).map(lambda path: f"/{path}"),
+    method=st.sampled_from(["GET", "POST", "HEAD", "PUT"]),
+)
+def test_any_address_has_an_answer(target: str, method: str) -> None:
+    exchange = Mock(PLAYED).handle(Incoming(method, target, HEADERS, b""))
+    heads = [action for action in exchange.plan.actions if isinstance(action, Head)]
+    assert [head.status in {200, 400, 401, 404, 405} for head in heads] == [True]
