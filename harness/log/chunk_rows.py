@@ -36,20 +36,23 @@ class ChunkRow(Sequence[Event]):
     Shape: seq0 is the first seq, len() the number of events; a long log of deltas costs its strings and no more.
     """
 
-    __slots__ = ("_call", "_kind", "_step", "_texts", "_times", "_turn", "_where", "seq0")
+    __slots__ = ("_call", "_gaps", "_kind", "_step", "_texts", "_time0", "_times", "_turn", "_where", "seq0")
 
     def __init__(
         self,
         kind: str,
         seq0: int,
-        times: tuple[int, ...],
+        time0: int,
+        gaps: list[int],
         place: tuple[int, int, int],
-        texts: tuple[str, ...],
+        texts: list[str],
         call: tuple[CallId, str | None] | None,
     ) -> None:
         self.seq0 = seq0
         self._kind = kind
-        self._times = times
+        self._time0 = time0
+        self._gaps = gaps
+        self._times: list[int] | None = None  # summed up when somebody asks for an event; most rows are never asked
         self._turn, self._step, self._where = place
         self._texts = texts
         self._call = call
@@ -66,10 +69,12 @@ class ChunkRow(Sequence[Event]):
     @property
     def last_time(self) -> int:
         """The time of the last event."""
-        return self._times[-1]
+        return self._time0 + sum(self._gaps)
 
     def event(self, at: int) -> Event:
         """The event at that place of the row."""
+        if self._times is None:
+            self._times = list(accumulate(self._gaps, initial=self._time0))
         text = self._texts[at]
         delta: Delta
         if self._call is not None:
@@ -166,20 +171,20 @@ def unpack(value: JsonDict) -> ChunkRow:
     gaps = take_list(data["dt"], "row.data.dt")
     if len(texts) < MIN_RUN or len(gaps) != len(texts) - 1:
         refuse("row.data", f"{len(texts)} members with {len(gaps)} gaps between them")
-    if not {type(text) for text in texts} <= {str}:
+    if set(map(type, texts)) != {str}:
         refuse("row.data", "a member is not a string")
-    if not {type(gap) for gap in gaps} <= {int}:
+    if set(map(type, gaps)) != {int}:
         refuse("row.data.dt", "a gap is not an integer")
     _bounded(row["seq0"], 0, "row.seq0")
+    _bounded(row["seq0"] + len(texts), 0, "row.seq0")
     _bounded(data["turn"], 1, "row.data.turn")
     _bounded(data["step"], 1, "row.data.step")
     _bounded(data["index"], 0, "row.data.index")
     _bounded(row["time0"], -MAX_SAFE_INTEGER, "row.time0")
-    times = tuple(accumulate(gaps, initial=row["time0"]))
-    _bounded(min(times), -MAX_SAFE_INTEGER, "row.data.dt")
-    _bounded(max(times), -MAX_SAFE_INTEGER, "row.data.dt")
-    _bounded(row["seq0"] + len(texts), 0, "row.seq0")
-    return ChunkRow(kind, row["seq0"], times, (data["turn"], data["step"], data["index"]), tuple(texts), call)
+    if abs(row["time0"]) + len(gaps) * max(max(gaps), -min(gaps)) > MAX_SAFE_INTEGER:  # rare: look at each sum
+        for time in accumulate(gaps, initial=row["time0"]):
+            _bounded(time, -MAX_SAFE_INTEGER, "row.data.dt")
+    return ChunkRow(kind, row["seq0"], row["time0"], gaps, (data["turn"], data["step"], data["index"]), texts, call)
 
 
 def _bounded(value: object, least: int, where: str) -> None:
