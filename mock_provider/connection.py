@@ -156,10 +156,18 @@ class Connection(asyncio.Protocol):
     # Writing
 
     def _write_now(self, exchange: Exchange, *, is_last: bool, wants_body: bool, is_chunked_known: bool) -> None:
-        """Write an answer that never waits; a whole one in a single write."""
+        """Write an answer that never waits; a whole one in a single write.
+
+        It is noted as complete before its last byte leaves: who has read the answer may look at the journal.
+        """
         if self._transport is None:
             exchange.gone()
             return
+        if wants_body:
+            for action in exchange.plan.actions:
+                if isinstance(action, Send):
+                    exchange.sent(action.data, is_piece=action.is_piece)
+        exchange.finish("complete")
         head: Head | None = None
         held = b""
         for action in exchange.plan.actions:
@@ -173,12 +181,10 @@ class Connection(asyncio.Protocol):
                 framed = _frame(action.data, head, is_chunked_known=is_chunked_known)
                 self._transport.write(held + framed)
                 held = b""
-                exchange.sent(action.data, is_piece=action.is_piece)
         if head is not None and head.length is None and is_chunked_known and wants_body:
             held += b"0\r\n\r\n"
         if held:
             self._transport.write(held)
-        exchange.finish("complete")
 
     async def _carry_out(self, exchange: Exchange, *, is_last: bool, wants_body: bool, is_modern: bool) -> None:
         try:
@@ -195,14 +201,17 @@ class Connection(asyncio.Protocol):
     async def _play(self, exchange: Exchange, *, is_last: bool, wants_body: bool, is_modern: bool) -> bool:
         """Carry a plan out. Shape: whether the connection can be used again."""
         head: Head | None = None
+        last = exchange.plan.actions[-1]
         for action in exchange.plan.actions:
             if isinstance(action, Head):
                 head = action
                 await self._write(_spell_head(head, is_last=is_last, is_chunked_known=is_modern))
             elif isinstance(action, Send):
-                if head is not None and wants_body:
-                    await self._write(_frame(action.data, head, is_chunked_known=is_modern))
+                if head is not None and wants_body and self._transport is not None:
                     exchange.sent(action.data, is_piece=action.is_piece)
+                    if action is last:
+                        exchange.finish("complete")
+                    await self._write(_frame(action.data, head, is_chunked_known=is_modern))
             elif isinstance(action, Delay):
                 if await self._mock.closing.opened(action.ms / 1000):
                     return self._abort(exchange, "closed")
@@ -210,14 +219,14 @@ class Connection(asyncio.Protocol):
                 if not await self._pass(action, exchange):
                     return False
             elif action.kind == "end" and head is not None:
-                await self._write(b"0\r\n\r\n" if is_modern else b"")
                 exchange.finish("fault end")
+                await self._write(b"0\r\n\r\n" if is_modern else b"")
                 return True
             else:
                 return await self._die(action, exchange)
+        exchange.finish("complete")
         if head is not None and head.length is None and is_modern and wants_body:
             await self._write(b"0\r\n\r\n")
-        exchange.finish("complete")
         return True
 
     async def _write(self, data: bytes) -> None:
@@ -257,9 +266,9 @@ class Connection(asyncio.Protocol):
             return self._abort(exchange, "fault stall")
         if action.kind == "reset":
             return self._abort(exchange, "fault reset")
+        exchange.finish(f"fault {action.kind}")
         if action.kind == "garbage" and self._transport is not None:
             self._transport.write(GARBAGE)
-        exchange.finish(f"fault {action.kind}")
         if self._transport is not None:
             self._transport.close()
         return False

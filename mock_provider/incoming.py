@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mock_provider.asked import Refusal
-from mock_provider.json_values import Json
+from mock_provider.json_values import MAX_DEPTH, Json, is_too_deep
 
 MAX_BODY_BYTES = 32 << 20
 
@@ -46,6 +46,8 @@ def parse_body(incoming: Incoming) -> tuple[Json, Refusal | None]:
         value: Json = json.loads(data)
     except (ValueError, RecursionError):
         return None, Refusal(400, "not_json", _NOT_JSON)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_too_deep(value):
+        return None, Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
     return value, None
 
 

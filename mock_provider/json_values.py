@@ -14,6 +14,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 PathStep: TypeAlias = "str | int"
 
+MAX_DEPTH = 128  # real requests and schemas stay below 30; far below Python's own limit, so that walks may recurse
 _PATH_PART = re.compile(
     r"""\.?(?P<name>[A-Za-z_$][A-Za-z0-9_$-]*)|\[(?P<index>-?\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
 )
@@ -101,6 +102,18 @@ def find_value(document: Json, path: JsonPath) -> Found | None:
                 return None
             here = here[part]
     return Found(here)
+
+
+def is_too_deep(value: Json, limit: int = MAX_DEPTH) -> bool:
+    """Whether lists and mappings are nested beyond the limit; does not recurse itself."""
+    waiting: list[tuple[Json, int]] = [(value, 1)]
+    while waiting:
+        here, depth = waiting.pop()
+        if isinstance(here, list | dict):
+            if depth > limit:
+                return True
+            waiting.extend((item, depth + 1) for item in (here.values() if isinstance(here, dict) else here))
+    return False
 
 
 def quote(text: str, limit: int = 80) -> str:

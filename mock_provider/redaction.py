@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ _SECRET_ENDS = (
     "jwt",
 )
 _SECRET_QUERY_NAMES = frozenset({"key", "sig", "signature", "auth"})  # in a body these are ordinary words
+_NO_LETTER = re.compile(r"[^a-z0-9]")
 _SECRET_SHAPES = re.compile(
     r"\bsk-[A-Za-z0-9_-]{6,}"
     r"|\bgh[opsu]_[A-Za-z0-9]{16,}"
@@ -66,9 +68,10 @@ _SECRET_SHAPES = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a header or a key of a body names a secret; counts of tokens are none."""
-    return re.sub(r"[^a-z0-9]", "", name.lower()).endswith(_SECRET_ENDS)
+    return _NO_LETTER.sub("", name.lower()).endswith(_SECRET_ENDS)
 
 
 def is_secret_query(name: str) -> bool:

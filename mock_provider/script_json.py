@@ -12,6 +12,7 @@ from collections.abc import Callable
 from json import JSONDecodeError, decoder
 
 from mock_provider.errors import Problem, ScriptError
+from mock_provider.json_values import MAX_DEPTH
 from mock_provider.script_source import Entries, Entry, Items, Mark, Node, Scalar
 
 # The standard library's own reader of one string; typeshed does not list it.
@@ -25,10 +26,7 @@ _WORDS: tuple[tuple[str, bool | None], ...] = (("true", True), ("false", False),
 def parse_json(text: str, name: str) -> Node:
     """Read one JSON document. Raises: ScriptError naming line and column."""
     reader = _Reader(text, name)
-    try:
-        node, end = reader.value(0)
-    except RecursionError:
-        raise reader.problem(0, "lists and mappings are nested too deeply") from None
+    node, end = reader.value(0, 0)
     end = reader.skip(end)
     if end != len(text):
         raise reader.problem(end, "text after the end of the document")
@@ -55,16 +53,18 @@ class _Reader:
         found = _SPACE.match(self._text, at)
         return found.end() if found else at
 
-    def value(self, at: int) -> tuple[Node, int]:
+    def value(self, at: int, depth: int) -> tuple[Node, int]:
         at = self.skip(at)
+        if depth > MAX_DEPTH:
+            raise self.problem(at, f"lists and mappings are nested more than {MAX_DEPTH} levels deep")
         opening = self._text[at : at + 1]
         if opening == '"':
             text, end = self._string(at)
             return Scalar(text, self.mark(at)), end
         if opening == "{":
-            return self._mapping(at)
+            return self._mapping(at, depth + 1)
         if opening == "[":
-            return self._list(at)
+            return self._list(at, depth + 1)
         for word, meaning in _WORDS:
             if self._text.startswith(word, at):
                 return Scalar(meaning, self.mark(at)), at + len(word)
@@ -84,7 +84,7 @@ class _Reader:
         except JSONDecodeError as error:
             raise self.problem(error.pos, error.msg.lower()) from None
 
-    def _mapping(self, start: int) -> tuple[Node, int]:
+    def _mapping(self, start: int, depth: int) -> tuple[Node, int]:
         entries: list[Entry] = []
         at = self.skip(start + 1)
         if self._text[at : at + 1] == "}":
@@ -98,7 +98,7 @@ class _Reader:
             at = self.skip(at)
             if self._text[at : at + 1] != ":":
                 raise self.problem(at, "expected ':' after the key")
-            value, at = self.value(at + 1)
+            value, at = self.value(at + 1, depth)
             entries.append(Entry(key, mark, value))
             at = self.skip(at)
             closing = self._text[at : at + 1]
@@ -108,13 +108,13 @@ class _Reader:
                 raise self.problem(at, "expected ',' or '}'")
             at += 1
 
-    def _list(self, start: int) -> tuple[Node, int]:
+    def _list(self, start: int, depth: int) -> tuple[Node, int]:
         items: list[Node] = []
         at = self.skip(start + 1)
         if self._text[at : at + 1] == "]":
             return Items((), self.mark(start)), at + 1
         while True:
-            item, at = self.value(at)
+            item, at = self.value(at, depth)
             items.append(item)
             at = self.skip(at)
             closing = self._text[at : at + 1]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import yaml
 
 from mock_provider.errors import Problem, ScriptError
-from mock_provider.json_values import Json
+from mock_provider.json_values import MAX_DEPTH, Json
 
 MAX_SCRIPT_BYTES = 16 << 20  # a script is written by people or from one recording; more is a mistaken file
 MAX_NODES = 1_000_000  # aliases can make a small text a huge tree; 16 MiB of plain text stays below this
@@ -81,6 +81,8 @@ def from_plain(value: object, name: str, field: str = "") -> Node:
     """
     if value is None or isinstance(value, bool | int | float | str):
         return Scalar(value, NO_MARK)
+    if field.count(".") + field.count("[") > MAX_DEPTH:
+        raise ScriptError([Problem(name, 0, 0, "", _TOO_DEEP, "SCRIPT_SYNTAX")])
     if isinstance(value, Mapping):
         entries = tuple(
             Entry(str(key), NO_MARK, from_plain(item, name, f"{field}.{key}" if field else str(key)))
@@ -117,7 +119,10 @@ def parse_yaml(text: str, name: str) -> Node:
             [_syntax(name, line, column, f"character {error.character!r} may not stand in YAML")]
         ) from None
     except RecursionError:
-        raise ScriptError([_syntax(name, 1, 1, "lists and mappings are nested too deeply")]) from None
+        raise ScriptError([_syntax(name, 1, 1, _TOO_DEEP)]) from None
+
+
+_TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} levels deep"
 
 
 def _syntax(name: str, line: int, column: int, what: str) -> Problem:
@@ -137,6 +142,8 @@ class _YamlTree:
         self._count += 1
         if self._count > MAX_NODES:
             raise ScriptError([_syntax(self._name, mark.line, mark.column, f"more than {MAX_NODES} values")])
+        if len(above) > MAX_DEPTH:
+            raise ScriptError([_syntax(self._name, mark.line, mark.column, _TOO_DEEP)])
         if id(node) in above:
             raise ScriptError([_syntax(self._name, mark.line, mark.column, "an alias contains itself")])
         below = (*above, id(node))

@@ -137,6 +137,15 @@ def test_any_bytes_are_refused(target: str, body: bytes) -> None:
     assert 400 <= status_of(Mock(PLAYED), target, body) < 500
 
 
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/messages"])
+@pytest.mark.parametrize("depth", [100, 200, 900, 100_000])
+def test_a_body_nested_too_deeply_is_refused(target: str, depth: int) -> None:
+    body = b'{"model": ' + b'[{"a": ' * depth + b"1" + b"}]" * depth + b"}"
+    mock = Mock(PLAYED)
+    assert status_of(mock, target, body) == 400
+    assert mock.journal[0].rule in ("too_deep", "not_json")
+
+
 @given(
     target=st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40).map(lambda path: f"/{path}"),
     method=st.sampled_from(["GET", "POST", "HEAD", "PUT"]),

@@ -64,7 +64,8 @@ def test_a_problem_says_where_what_expected_and_the_near_miss() -> None:
         pytest.param('{"version": 1} x', "x.json", (1, 16, "SCRIPT_SYNTAX"), id="json-text-after-end"),
         pytest.param('{"version: 1}', "x.json", (1, 2, "SCRIPT_SYNTAX"), id="json-open-string"),
         pytest.param("{" * 100_000, "x.json", (1, 2, "SCRIPT_SYNTAX"), id="json-not-a-key"),
-        pytest.param("[" * 100_000, "x.json", (1, 1, "SCRIPT_SYNTAX"), id="json-too-deep"),
+        pytest.param("[" * 100_000, "x.json", (1, 130, "SCRIPT_SYNTAX"), id="json-too-deep"),
+        pytest.param("a: " + "[" * 200 + "]" * 200, "x.yaml", (1, 132, "SCRIPT_SYNTAX"), id="yaml-too-deep"),
     ],
 )
 def test_a_syntax_error_names_line_and_column(text: str, name: str, place: tuple[int, int, str]) -> None:
