@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import NoReturn
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError
 from lanes.policy import LANES, check_marker, lane_policy
+from lanes.proof_declaration import load_proofs, select_proofs
 from lanes.record import Subject
 from lanes.runner import (
     EXIT_FAILED,
@@ -32,10 +34,12 @@ from lanes.runner import (
 )
 from lanes.subject import current_subject
 from reports.board import Board
-from reports.output import build_reports, show_board
+from reports.output import build_reports, claims_of, show_board
+from reports.proof_words import proofs_exit_code, result_lines, total_line
 from reports.verdict import EVERYTHING, Asked
 
 OUT = Path("reports") / "out"
+MAX_PROOF_WORKERS = 64
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
 
@@ -188,15 +192,32 @@ def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    options = _parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs").parse_args(
-        list(arguments)
+    from lanes.breakits import DEFAULT_WORKERS, run_proofs
+
+    parser = _parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs --sample")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="a proof of lanes/proofs, all of them by default")
+    parser.add_argument("--sample", action="store_true", help="only the few that every change runs")
+    parser.add_argument("--workers", default=str(DEFAULT_WORKERS), metavar="N", help="proofs that run side by side")
+    options = parser.parse_args(list(arguments))
+    if not options.workers.isdecimal() or not 1 <= int(options.workers) <= MAX_PROOF_WORKERS:
+        message = f"--workers is {options.workers!r}"
+        raise UsageError(message, where="lanes proofs", expected=f"a number from 1 to {MAX_PROOF_WORKERS}")
+    root = options.root.resolve()
+    out = _out(root, options.out)
+    proofs = select_proofs(load_proofs(root, claims_of(root)), options.ids, sample=options.sample)
+    if not proofs:
+        sys.stdout.write(f"guards: not run: no {'sample' if options.sample else 'proof'} is declared in lanes/proofs\n")
+        return EXIT_NOTHING_RUN
+    started = time.monotonic()
+    outcome = run_proofs(
+        root, out, proofs, environ, workers=int(options.workers), tell=lambda result: _write_now(result_lines(result))
     )
-    declared = sorted((options.root.resolve() / "lanes" / "proofs").glob("*.toml"))
-    if declared:
-        message = f"{len(declared)} proofs are declared, and this version cannot run them"
-        raise UsageError(message, where="lanes/proofs")
-    sys.stdout.write("guards: not run: no proof is declared under lanes/proofs\n")
-    return EXIT_NOTHING_RUN
+    build_reports(out, root, datetime.now(UTC), subject=outcome.subject)
+    _write_now(f"{total_line(outcome.results)} in {time.monotonic() - started:.0f} s\n")
+    for name in outcome.changed:
+        sys.stderr.write(f"{name} changed in the working tree while the proofs ran\n")
+    _write_now(f"working tree {'changed' if outcome.changed else 'unchanged'}: {outcome.digest}\n")
+    return proofs_exit_code(outcome.results, has_changed=bool(outcome.changed))
 
 
 def _show(

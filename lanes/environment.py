@@ -15,6 +15,7 @@ from lanes.guard import GUARD_VARIABLE, SPOOL_VARIABLE, encode_rule
 from lanes.namespace import OUTER_VARIABLE
 from lanes.policy import DUMMY_KEY, MODULES_REFUSED_WITH_KEY, MODULES_REFUSED_WITHOUT_KEY, LanePolicy
 from lanes.providers import Provider
+from lanes.reach import REACH_VARIABLE
 
 LANE_VARIABLE = "LANES_LANE"
 OUT_VARIABLE = "LANES_OUT"
@@ -45,6 +46,7 @@ _KEPT = frozenset(
         "VIRTUAL_ENV",
         "LD_LIBRARY_PATH",
         "LANE_WORKERS",
+        REACH_VARIABLE,
         TOX_VARIABLE,
         "PYTHONASYNCIODEBUG",
         "PYTHONDEVMODE",

@@ -19,6 +19,8 @@ from lanes.items import ItemHooks
 from lanes.lane_run import LaneRun, load_lane_run
 from lanes.observation import not_run
 from lanes.providers import load_providers
+from lanes.reach import load_watch
+from lanes.reach_hooks import ReachHooks
 
 __all__ = ["CLAIM_MARKER", "not_run", "pytest_configure", "pytest_report_header"]
 
@@ -44,6 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ItemHooks(run), ITEMS_PLUGIN)
     if run.policy.retries:
         config.pluginmanager.register(AttemptHooks(run), "lanes-attempts")
+    watch = load_watch()
+    if watch is not None and watch.root == str(config.rootpath):
+        config.pluginmanager.register(ReachHooks(watch), "lanes-reach")
     if not run.worker:
         config.pluginmanager.register(Controller(run, Path(os.environ[OUT_VARIABLE])), "lanes-controller")
 

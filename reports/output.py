@@ -57,7 +57,7 @@ def load_board(
 ) -> Board:
     """Read every bundle under out_dir and fold the board, writing nothing."""
     bundles: list[Bundle] = [read_bundle(folder) for folder in find_bundles(out_dir)]
-    known = _claims_of(root) if claims is None else claims
+    known = claims_of(root) if claims is None else claims
     about = current_subject(root) if subject is None else subject
     admission = Admission(subject=about, providers=_provider_rows(load_providers()))
     return fold(bundles, known, admission=admission, last_seen=read_last_seen(root / HISTORY, now))
@@ -112,7 +112,8 @@ def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
     return tuple(latest[claim_id][1] for claim_id in sorted(latest))
 
 
-def _claims_of(root: Path) -> Claims:
+def claims_of(root: Path) -> Claims:
+    """The claims of a project; none where it has no claims file."""
     path = root / CLAIMS
     return load_claims(path) if path.exists() else Claims()
 

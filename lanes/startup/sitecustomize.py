@@ -18,6 +18,10 @@ def _install_guard() -> None:
         from lanes.guard import install_from_environment
 
         install_from_environment()
+        if os.environ.get("LANES_REACH"):
+            from lanes.reach import install_in_child
+
+            install_in_child()
     except Exception as error:  # noqa: BLE001 - whatever it is, a process of a lane must not run without its guard
         os.write(2, f"the guard of this lane cannot be installed: {error!r}\n".encode())
         os._exit(3)
