@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from harness.errors import InvalidEventError, LogWriteError
+from harness.errors import InvalidEventError, LogError
 from harness.log.events import ToolCall, ToolErrorInfo, ToolResult
 from harness.loop.decide import CONCLUDES
 from harness.loop.hooks import Deliveries, GateAnswer, ToolProposal
@@ -133,7 +133,7 @@ class Dispatch:
         """Run the body once its call is on disk; calls that start together share the write."""
         try:
             await self._parts.writer.flush()
-        except LogWriteError as error:
+        except LogError as error:
             return error_output(f"the call could not be recorded, so it was not run: {error.what}", error.error_code)
         if stop_of(self._scope) is not None:
             return not_dispatched()

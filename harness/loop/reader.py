@@ -1,6 +1,6 @@
 """Read one model stream while listening for a cancel.
 
-Room: the attempt comes in. The stream is opened, read and closed by one task of its own, because an adapter may hold
+Room: the attempt comes in. The stream is read and closed by one task of its own, because an adapter may hold
 time limits that have to be left by the task that entered them.
 """
 
@@ -31,7 +31,12 @@ class ChunkReader:
         self._room: asyncio.Future[None] | None = None
         self._closing = False
         self._reading = True
-        self._task = asyncio.ensure_future(self._pump(open_stream))
+        self._stream: AsyncIterator[Chunk] | None = None
+        try:
+            self._stream = open_stream()
+        except Exception as error:  # noqa: BLE001 - an adapter may raise anything; it becomes the end of the stream
+            self.error = error
+        self._task = asyncio.ensure_future(self._pump())
         self._task.add_done_callback(lambda _: self._ring())
         self._detach = scope.on_cancel(self._ring)
 
@@ -55,18 +60,18 @@ class ChunkReader:
         if self._reading and not self._task.done():
             self._task.cancel()
         await settle((self._task,), self._scope)
-        if not self._task.cancelled():
-            self.error = self.error or self._task.exception()
+        if self._reading:  # stopped before its first tick, so that nobody has closed the stream yet
+            await self._close_stream()
 
     def _ring(self) -> None:
         if self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
 
-    async def _pump(self, open_stream: Callable[[], AsyncIterator[Chunk]]) -> None:
-        stream: AsyncIterator[Chunk] | None = None
+    async def _pump(self) -> None:
         try:
-            stream = open_stream()
-            async for chunk in stream:
+            if self._stream is None:
+                return
+            async for chunk in self._stream:
                 if self._closing:
                     break
                 self._ready.append(chunk)
@@ -83,6 +88,13 @@ class ChunkReader:
             self.error = error
         finally:
             self._reading = False
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+            await self._close_stream()
+
+    async def _close_stream(self) -> None:
+        close = getattr(self._stream, "aclose", None)
+        if close is None:
+            return
+        try:
+            await close()
+        except Exception as error:  # noqa: BLE001 - a cleanup may raise anything; the answer stands, the loop reports it
+            self.error = self.error or error

@@ -64,7 +64,7 @@ async def test_C04_a_cancel_ends_the_reading_at_once_and_close_waits_for_the_cle
     assert cleaned == [True]
 
 
-async def test_one_task_opens_reads_and_closes_the_stream() -> None:
+async def test_one_task_reads_and_closes_the_stream() -> None:
     """A time limit entered inside a generator may only be left by the task that entered it."""
 
     async def limited() -> AsyncIterator[Chunk]:
@@ -120,7 +120,7 @@ async def test_an_adapter_that_ignores_its_end_and_offers_more_is_stopped_at_its
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             await released.wait()
-        while True:
+        for _ in range(10):
             offered.append(True)
             yield TextDelta(0, "more")
 
@@ -131,3 +131,30 @@ async def test_an_adapter_that_ignores_its_end_and_offers_more_is_stopped_at_its
     released.set()
     await closing
     assert offered == [True]
+
+
+async def test_S08_a_stream_that_cannot_be_opened_is_over_with_its_error() -> None:
+    def refuse() -> AsyncIterator[Chunk]:
+        raise OSError("refused")
+
+    reader = ChunkReader(refuse, CancelScope())
+    assert await reader.next() is None
+    await reader.close()
+    assert repr(reader.error) == "OSError('refused')"
+
+
+async def test_a_stream_nobody_came_to_read_is_closed_all_the_same() -> None:
+    closed: list[bool] = []
+
+    class Eager:
+        def __aiter__(self) -> Eager:
+            return self
+
+        async def __anext__(self) -> Chunk:
+            raise AssertionError("read")
+
+        async def aclose(self) -> None:
+            closed.append(True)
+
+    await ChunkReader(Eager, CancelScope()).close()
+    assert closed == [True]
