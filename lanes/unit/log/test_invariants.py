@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import InvalidEventError
+from harness.log.chunk_rows import is_row, pack, unpack
 from harness.log.events import (
     EndSeed,
     Event,
@@ -43,7 +44,6 @@ BROKEN = {
     "splice_of_what_does_not_wait": lambda make: InboxSpliced(
         "next-turn", 0, (RemovedItem(MessageId("m9"), "canceled"),), outcome="canceled"
     ),
-    "claim_of_another_turn": lambda make: InboxSpliced("next-turn", 0, (RemovedItem(MessageId("m9"), "claimed", 1),)),
     "splice_beyond_the_list": lambda make: InboxSpliced("next-turn", 3, inserted=(make.user("x", "x"),)),
 }
 
@@ -125,3 +125,33 @@ def test_an_id_that_waits_is_not_inserted_again(make, log):
     log.append(InboxSpliced("next-turn", 0, inserted=(make.user("x", "x"),)))
     with pytest.raises(InvalidEventError, match="already waits"):
         log.append(InboxSpliced("next-step", 0, inserted=(make.user("x", "x"),)))
+
+
+def test_a_claim_names_the_turn_that_makes_it(make, log):
+    log.append(InboxSpliced("next-step", 0, inserted=(make.user("x", "x"),)))
+    with pytest.raises(InvalidEventError, match=r"turn 1 claims in step 2\.1"):
+        log.append(InboxSpliced("next-step", 0, (RemovedItem(MessageId("x"), "claimed", 1),)))
+
+
+def test_a_packed_run_is_judged_event_by_event(make):
+    source = make.log()
+    make.turn(source, chunks=4)
+    rows = [unpack(row) for row in pack(source.since(0)) if is_row(row)]
+    checked = make.log(check=Invariants())
+    for event in source[: rows[0].seq0]:
+        checked.restore(event)
+    checked.restore_row(rows[0])
+    assert list(checked) == list(source[: len(checked)])
+    again = make.log(check=Invariants())
+    again.append(TurnStart(1))
+    with pytest.raises(InvalidEventError, match="comes next"):
+        again.restore_row(rows[0])
+
+
+def test_adopting_a_log_judges_it_too(make):
+    source = make.log()
+    source.append(TurnStart(5))
+    with pytest.raises(InvalidEventError, match="turn 5 starts"):
+        make.log(check=Invariants()).adopt(source)
+    with pytest.raises(InvalidEventError, match="has events"):
+        source.adopt(make.log())

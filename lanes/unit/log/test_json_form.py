@@ -150,6 +150,13 @@ def test_a_line_that_is_no_json_object_is_refused(line):
         parse_line(line)
 
 
+def test_a_number_that_overflows_is_refused_with_its_place():
+    line = b'{"type":"subagent/descriptor","seq":0,"time":1,"data":{"limits":[1e999]}}'
+    with pytest.raises(InvalidEventError) as caught:
+        event_from_json(parse_line(line))
+    assert caught.value.where == "data.limits[0]"
+
+
 ENVELOPES = {
     "unknown_key": {"more": 1},
     "ignorable_false": {"ignorable": False},

@@ -126,6 +126,13 @@ def test_P04_a_turn_end_in_the_text_of_a_message_is_not_one(make):
     assert len(_scan(make, broken).log) == 1
 
 
+def test_P04_a_turn_end_that_does_not_read_itself_is_no_proof_of_committed_history(make):
+    log = make.log()
+    make.open_step(log)
+    found = _scan(make, _bytes(log) + b'garbage\n{"type":"turn/end","se\n')
+    assert (list(found.log), found.damage is not None) == (list(log), True)
+
+
 def test_P04_salvage_takes_the_prefix_whatever_stands_behind_it(make):
     log, data = _file(make, chunks=0)
     lines = _lines(data)

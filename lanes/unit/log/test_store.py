@@ -187,6 +187,24 @@ async def test_P12_a_name_that_appears_before_the_first_batch_is_not_written_ove
     assert (writer.path.read_bytes(), _files(store)) == (b"somebody else's\n", ["no-project/s1/session.jsonl"])
 
 
+async def test_P12_an_id_stored_by_another_process_in_the_last_moment_is_refused(make, store, monkeypatch):
+    looked = []
+    look = SessionStore._check_absent
+
+    def appears_after_the_first_look(self, session_id):
+        look(self, session_id)
+        looked.append(session_id)
+        if len(looked) == 1:
+            path = self.path_of(session_id, "/other")
+            path.parent.mkdir(parents=True)
+            path.write_bytes(b"")
+
+    monkeypatch.setattr(SessionStore, "_check_absent", appears_after_the_first_look)
+    with pytest.raises(SessionExistsError):
+        await store.create(_header())
+    assert _files(store, "*.lock") == []
+
+
 async def test_P13_a_foreign_append_is_detected_before_the_next_write_and_nothing_is_merged(make, store):
     writer = await store.create(_header())
     make.prompt(writer.log)

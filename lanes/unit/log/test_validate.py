@@ -11,25 +11,35 @@ from harness.log.events import (
     AssistantChunk,
     AssistantMessage,
     Cause,
+    CompactionSummary,
     EndSeed,
     Event,
     ForeignPayload,
+    Header,
     InboxSpliced,
     RemovedItem,
     Replace,
+    RequestConfig,
+    RequestHeader,
     SessionHeader,
+    SubagentDescriptor,
+    ToolErrorInfo,
+    ToolResult,
     TurnEnd,
     TurnReason,
     TurnStart,
     UserMessage,
 )
 from harness.log.validate import CHECKS, check_header
-from harness.model.chunks import Failure, Finish, TextDelta, Usage
+from harness.model.chunks import BlockEnd, Failure, Finish, TextDelta, Usage
 from harness.model.messages import (
+    AttachmentRef,
     CallId,
+    ImageBlock,
     Message,
     MessageId,
     ModelSource,
+    ReasoningBlock,
     SessionId,
     TextBlock,
     ToolCallBlock,
@@ -122,6 +132,97 @@ REFUSED = {
     "foreign_with_a_type_of_ours": ForeignPayload("turn/start", {"turn": 1}),
     "not_a_payload": "turn/start",
 }
+
+
+def _assistant_with(*blocks: object) -> AssistantMessage:
+    return AssistantMessage(1, 1, Message(MessageId("a"), "assistant", blocks, ModelSource("p", "m")))
+
+
+def _result_with(source: object = ToolSource(CallId("c")), error: object = None, **block: object) -> ToolResult:
+    whole = dataclasses.replace(ToolResultBlock(CallId("c"), ()), **block)
+    return ToolResult(1, 1, Message(MessageId("r"), "user", (whole,), source), error)
+
+
+def _header_with(**changes: object) -> RequestHeader:
+    config = {key: changes.pop(key) for key in ("stop", "temperature", "max_tokens") if key in changes}
+    return RequestHeader(dataclasses.replace(Header(RequestConfig("p", "m", **config)), **changes), "initial")
+
+
+def _image(**changes: object) -> UserMessage:
+    reference = dataclasses.replace(AttachmentRef("sha256:0", "image/png", 1, 1, 1), **changes)
+    return UserMessage(_message(content=(ImageBlock(reference),)))
+
+
+WRONG_SHAPES = {
+    "reason_a_word": TurnEnd(1, "completed"),
+    "cause_a_word": TurnEnd(1, TurnReason("aborted", cause="user")),
+    "failure_a_word": TurnEnd(1, TurnReason("error", failure="boom")),
+    "assistant_with_result": _assistant_with(ToolResultBlock(CallId("c"), ())),
+    "assistant_with_a_word": _assistant_with("hello"),
+    "assistant_content_none": AssistantMessage(1, 1, Message(MessageId("a"), "assistant", None, ModelSource("p", "m"))),
+    "assistant_message_a_word": AssistantMessage(1, 1, "hello"),
+    "assistant_usage_a_number": AssistantMessage(1, 1, _assistant_with().message, 7),
+    "source_a_word": UserMessage(_message(source="user")),
+    "result_from_user": _result_with(UserSource()),
+    "result_error_a_word": _result_with(error="boom", is_error=True),
+    "result_error_on_success": _result_with(error=ToolErrorInfo("E", "CODE")),
+    "result_is_error_a_number": _result_with(is_error=1),
+    "result_with_reasoning": _result_with(content=(ReasoningBlock("hm"),)),
+    "image_a_word": UserMessage(_message(content=(ImageBlock("sha256:0"),))),
+    "image_negative_size": _image(bytes=-1),
+    "image_without_id": _image(attachment_id=""),
+    "image_name_a_number": _image(name=7),
+    "header_a_word": RequestHeader("header", "initial"),
+    "header_stop_empty_word": _header_with(stop=("",)),
+    "header_temperature_eleven": _header_with(temperature=11),
+    "header_temperature_minus_zero": _header_with(temperature=-0.0),
+    "header_temperature_true": _header_with(temperature=True),
+    "header_max_tokens_zero": _header_with(max_tokens=0),
+    "header_tool_a_word": _header_with(tools=("read_file",)),
+    "header_system_empty": _header_with(system=""),
+    "chunk_a_word": AssistantChunk(1, 1, "x"),
+    "chunk_block_with_number": AssistantChunk(1, 1, BlockEnd(0, ToolCallBlock(CallId("c"), "n", 5))),
+    "chunk_block_unknown": AssistantChunk(1, 1, BlockEnd(0, "x")),
+    "splice_inserted_a_list": InboxSpliced("next-turn", 0, inserted=[_message()]),
+    "splice_removed_a_word": InboxSpliced("next-turn", 0, removed=("m1",)),
+    "splice_wakes_a_number": InboxSpliced("next-turn", 0, inserted=(_message(),), wakes=1),
+    "descriptor_a_list": SubagentDescriptor([1]),
+    "summary_none": CompactionSummary("k", None),
+    "foreign_data_a_word": ForeignPayload("other/x", "data"),
+}
+
+
+@pytest.mark.parametrize("payload", WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys())
+def test_a_part_of_the_wrong_type_is_refused_and_never_stored(make, payload):
+    log = make.log()
+    with pytest.raises(InvalidEventError):
+        log.append(payload, ignorable=True)
+    assert len(log) == 0
+
+
+LISTS = {
+    "result_content": _result_with(content=[]),
+    "header_stop": _header_with(stop=["END"]),
+    "header_tools": _header_with(tools=[]),
+    "message_content": UserMessage(_message(content=[])),
+}
+
+
+@pytest.mark.parametrize("payload", LISTS.values(), ids=LISTS.keys())
+def test_a_list_where_a_tuple_belongs_is_frozen_on_append_and_refused_as_it_is(make, payload):
+    log = make.log()
+    stored = log.append(payload)
+    assert "[" not in repr(stored.payload)
+    with pytest.raises(InvalidEventError):
+        make.log().restore(dataclasses.replace(stored, payload=payload))
+
+
+@pytest.mark.parametrize("changes", [{"ignorable": 1}, {"time": 1.0}, {"time": 2**53}, {"seq": True}], ids=str)
+def test_an_envelope_of_the_wrong_type_is_refused(make, changes):
+    log = make.log()
+    log.append(EndSeed())
+    with pytest.raises(InvalidEventError):
+        log.restore(dataclasses.replace(Event(1, 1, EndSeed()), **changes))
 
 
 @pytest.mark.parametrize("payload", REFUSED.values(), ids=REFUSED.keys())
