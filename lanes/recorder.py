@@ -37,7 +37,9 @@ from lanes.subject import current_subject
 from lanes.world import check_world
 from mock_provider.server import ServerThread
 
-CASSETTES = Path("cassettes")
+CASSETTES = Path("cassettes") / "openai_chat"
+SESSION_LOGS = Path("cassettes") / "session-logs"
+EVERY_STORY = "all"  # with --scripted: every story whose session log is committed
 OWN_SCRIPT = "script"  # the target that is the story's own script, played by the mock provider
 SEED = "recorded"
 EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
@@ -49,7 +51,7 @@ def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> 
     Raises: UsageError for what may not be recorded here; CassetteError when nothing was stored.
     """
     parser = argparse.ArgumentParser(prog="lanes record", epilog=EPILOG, allow_abbrev=False)
-    parser.add_argument("story", help="a scenario of lanes/scenarios")
+    parser.add_argument("story", help="a scenario of lanes/scenarios; with --scripted also all")
     parser.add_argument("--target", help="a provider of lanes/providers.toml, a URL on loopback, or script")
     parser.add_argument("--scripted", action="store_true", help="record the session log of the story's own script")
     options = parser.parse_args(list(arguments))
@@ -60,23 +62,34 @@ def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> 
             expected="a person who reviews the recording",
             fix="record on your machine and commit the file",
         )
+    if options.scripted and options.story == EVERY_STORY:
+        logs = sorted((root / SESSION_LOGS).glob("*/"))
+        return "\n".join(_record_log(find_scenario(folder.name), root) for folder in logs)
     scenario = find_scenario(options.story)
     if options.scripted:
-        folder = root / CASSETTES / "session-logs" / scenario.name
-        record_session_log(scenario, folder)
-        return f"{folder.relative_to(root)}: recorded; the answers are scripted"
-    path = root / CASSETTES / "openai_chat" / f"{scenario.name}.yaml"
+        return _record_log(scenario, root)
+    path = root / CASSETTES / f"{scenario.name}.yaml"
     commit = current_subject(root).commit
     if options.target == OWN_SCRIPT:
-        with ServerThread(scenario.script) as mock:
-            target = Target(mock.base_url("openai_chat"), "openai", "m-small", "OPENAI_API_KEY")
-            facts = Circumstances(recorded_at=None, commit=None)
-            asyncio.run(record_cassette(scenario, target, {"OPENAI_API_KEY": DUMMY_KEY}, path, facts))
-        return f"{path.relative_to(root)}: recorded and played back; the answers are scripted"
+        return _record_own_script(scenario, path, root)
     target = choose_target(options.target, environ)
     facts = Circumstances(recorded_at=None if target.key is None else _now(), commit=commit)
     asyncio.run(record_cassette(scenario, target, environ, path, facts))
     return f"{path.relative_to(root)}: recorded and played back"
+
+
+def _record_log(scenario: Scenario, root: Path) -> str:
+    folder = root / SESSION_LOGS / scenario.name
+    record_session_log(scenario, folder)
+    return f"{folder.relative_to(root)}: recorded; the answers are scripted"
+
+
+def _record_own_script(scenario: Scenario, path: Path, root: Path) -> str:
+    with ServerThread(scenario.script) as mock:
+        target = Target(mock.base_url("openai_chat"), "openai", "m-small", "OPENAI_API_KEY")
+        facts = Circumstances(recorded_at=None, commit=None)
+        asyncio.run(record_cassette(scenario, target, {"OPENAI_API_KEY": DUMMY_KEY}, path, facts))
+    return f"{path.relative_to(root)}: recorded and played back; the answers are scripted"
 
 
 def choose_target(asked: str | None, environ: Mapping[str, str]) -> Target:
@@ -123,7 +136,10 @@ async def record_cassette(
         places = workspace_places(workspace)
         facts = Circumstances(facts.recorded_at, facts.commit, places, facts.keeps_transient)
         transport = RecordingTransport(httpx.AsyncHTTPTransport(), now_ms=lambda: time.monotonic_ns() // 1_000_000)
-        await drive_story(scenario, target, environ, workspace, sessions, transport)
+        try:
+            await drive_story(scenario, target, environ, workspace, sessions, transport)
+        finally:
+            await transport.aclose()
         _check_world(scenario, workspace)
         text = compose_cassette(transport.exchanges, redactor, facts)
     with tempfile.TemporaryDirectory() as beside:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lanes.errors import ScenarioError
-from lanes.program import Finished, Program, ShownText, check_finished, run_command, stop_when
+from lanes.program import Finished, Program, ShownText, check_finished, console_command, run_command, stop_when
 from lanes.scenario import Run
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -105,3 +105,14 @@ def test_the_arguments_name_every_choice_and_the_session_to_go_on_with(tmp_path:
         *("--session-root", str(tmp_path / "sessions"), "--cwd", str(tmp_path / "w")),
         *("--json", "--resume", "session-7", "go on"),
     ]
+
+
+def test_the_console_command_beside_the_interpreter_is_used_and_the_module_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    without = console_command("mock-provider")
+    (tmp_path / "mock-provider").touch()
+
+    assert without == [str(tmp_path / "python"), "-m", "mock_provider"]
+    assert console_command("mock-provider") == [str(tmp_path / "mock-provider")]

@@ -119,3 +119,12 @@ def test_a_loopback_target_needs_no_key() -> None:
 def test_an_unknown_story_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="did you mean 'fix-test'"):
         record(["fix-tests", "--scripted"], {}, tmp_path)
+
+
+def test_all_records_every_story_that_has_a_log_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "cassettes" / "session-logs" / "max-tokens").mkdir(parents=True)
+
+    said = record(["all", "--scripted"], {}, tmp_path)
+
+    assert said == "cassettes/session-logs/max-tokens: recorded; the answers are scripted"
+    assert _names(tmp_path / "cassettes" / "session-logs" / "max-tokens") == ["origin.json", "session.jsonl"]
