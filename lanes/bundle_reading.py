@@ -110,9 +110,11 @@ def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[
         except EvidenceError as error:
             report(_PROBLEMS.get(error.error_code, "damaged"), where, error.what)
             continue
-        if not has_own_digest(document):
+        if not has_own_digest(document, line):
             report("record-id", where, f"the record of {record.node_id} is not what its record_id says")
             continue
+        if record.schema == document["schema"]:
+            record.keep_digest(str(document["record_id"]))
         records.append(record)
     return tuple(records), len(lines), chain
 

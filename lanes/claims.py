@@ -83,6 +83,10 @@ class Claims:
 
     by_id: Mapping[str, Claim] = field(default_factory=dict)
     where: str = "lanes/claims.toml"
+    _with_folders: tuple[Claim, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_with_folders", tuple(claim for claim in self if claim.folders))
 
     def __iter__(self) -> Iterator[Claim]:
         return iter(self.by_id.values())
@@ -105,7 +109,7 @@ class Claims:
 
     def ids_for(self, node_id: str, marked: Sequence[str] = ()) -> tuple[str, ...]:
         """The claims a test speaks for: those it names, then those bound to its folder, each once."""
-        bound = [claim.id for claim in self if claim.folders and claim.binds(node_id)]
+        bound = [claim.id for claim in self._with_folders if claim.binds(node_id)]
         return tuple(dict.fromkeys((*marked, *bound)))
 
 

@@ -183,6 +183,10 @@ class Record:
         """Remember the object this record was read from, so that writing it again changes nothing."""
         self._source.append(document)
 
+    def keep_digest(self, checked: str) -> None:
+        """Take over a record_id that was checked against the line this record was read from."""
+        self._digest.append(checked)
+
     @property
     def observation_key(self) -> tuple[str, str, int, int, str]:
         """What may be observed once only: run, lane, shard and item."""

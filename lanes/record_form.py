@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import TypeAlias, TypeVar, cast
 
 from lanes.errors import EvidenceError
@@ -21,6 +22,7 @@ from lanes.record import (
     Record,
     Shard,
     Subject,
+    digest_bytes,
     digest_json,
 )
 
@@ -58,8 +60,16 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 _REQUIRED = ("run_id", "lane", "node_id", "verdict")
 
 
-def has_own_digest(document: JsonObject) -> bool:
-    """Whether the stored record_id is the digest of every other field, as the line was written."""
+def has_own_digest(document: JsonObject, line: bytes = b"") -> bool:
+    """Whether the stored record_id is the digest of every other field, as the line was written.
+
+    Shape: a line in canonical form is digested as it stands, which is the same and much faster.
+    """
+    stored = document.get("record_id")
+    if line and isinstance(stored, str):
+        spelled = f'"record_id":"{stored}",'.encode("utf-8", "replace")
+        if line.count(spelled) == 1 and digest_bytes(line.replace(spelled, b"")) == stored:
+            return True
     return document.get("record_id") == digest_json(
         {name: value for name, value in document.items() if name != "record_id"}
     )
@@ -75,7 +85,7 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
         if name not in current:
             raise EvidenceError(f"field {name!r} is missing", code=RECORD_SHAPE)
     for name, kinds in _TYPES.items():
-        if name in current and not _is_one_of(current[name], kinds):
+        if name in current and type(current[name]) not in kinds and not _is_one_of(current[name], kinds):
             wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise EvidenceError(f"field {name!r} is {current[name]!r:.80}, expected {wanted}", code=RECORD_SHAPE)
     if current["verdict"] not in VERDICTS:
@@ -110,27 +120,43 @@ def subject_from_json(value: Json) -> Subject:
 
 
 _Group = TypeVar("_Group", Subject, Shard, Attempt)
+_Kind: TypeAlias = type[Subject] | type[Shard] | type[Attempt]
 
 
 def _group_from_json(kind: type[_Group], value: Json, where: str) -> _Group:
     if not isinstance(value, Mapping):
         raise EvidenceError(f"field {where!r} is no object", code=RECORD_SHAPE)
+    plain = tuple((name, each) for name, each in value.items() if isinstance(each, str | int | None))
+    if kind is Attempt or len(plain) < len(value):
+        return cast("_Group", _new_group(kind, value, where))
+    kinds = tuple(map(type, value.values()))  # true is no 1 here, though it is equal to it
+    return cast("_Group", _shared_group(kind.__name__, plain, kinds, where))
+
+
+@lru_cache(maxsize=1024)
+def _shared_group(
+    name: str, facts: tuple[tuple[str, str | int | None], ...], _kinds: tuple[type, ...], where: str
+) -> Subject | Shard | Attempt:
+    """Thousands of records share one subject and a few shards: each is checked once and kept once."""
+    return _new_group(_KINDS[name], dict(facts), where)
+
+
+def _new_group(kind: _Kind, value: JsonObject, where: str) -> Subject | Shard | Attempt:
+    table = _GROUP_FIELDS[kind]
     known: dict[str, Json] = {}
-    for each in fields(kind):
-        if each.name == "extra" or each.name not in value:
+    for name, kinds in table.items():
+        if name not in value:
             continue
-        found = value[each.name]
-        if not _is_one_of(found, _GROUP_TYPES[str(each.type)]):
-            raise EvidenceError(
-                f"field '{where}.{each.name}' is {found!r:.80}, expected {each.type}", code=RECORD_SHAPE
-            )
-        known[each.name] = found
+        found = value[name]
+        if type(found) not in kinds and not _is_one_of(found, kinds):
+            wanted = " or ".join("null" if each is type(None) else each.__name__ for each in kinds)
+            raise EvidenceError(f"field '{where}.{name}' is {found!r:.80}, expected {wanted}", code=RECORD_SHAPE)
+        known[name] = found
     if kind is Attempt and not {"n", "verdict"} <= known.keys():
         raise EvidenceError("an attempt needs 'n' and 'verdict'", code=RECORD_SHAPE)
     if kind is Attempt and known["verdict"] not in VERDICTS:
         raise EvidenceError(f"attempt verdict {known['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
-    names = {each.name for each in fields(kind)}
-    extra = {name: item for name, item in value.items() if name not in names or name == "extra"}
+    extra = {name: item for name, item in value.items() if name not in table}
     return kind(**cast("dict[str, str]", known), extra=extra)  # type: ignore[arg-type]  # types were checked above
 
 
@@ -140,6 +166,11 @@ _GROUP_TYPES: Mapping[str, tuple[type, ...]] = {
     "bool": (bool,),
     "Verdict": (str,),
     "str | None": (str, type(None)),
+}
+_KINDS: Mapping[str, _Kind] = {kind.__name__: kind for kind in (Subject, Shard, Attempt)}
+_GROUP_FIELDS: Mapping[type, Mapping[str, tuple[type, ...]]] = {
+    kind: {each.name: _GROUP_TYPES[str(each.type)] for each in fields(kind) if each.name != "extra"}
+    for kind in _KINDS.values()
 }
 
 

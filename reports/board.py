@@ -135,7 +135,8 @@ def fold(
     order = {lane: number for number, lane in enumerate(policy)}
     ids = sorted(gathered.columns, key=lambda each: (order[each.partition(":")[0]], each))
     missing = {notice.lane for notice in gathered.findings.notices if notice.kind == "missing shard"}
-    rows = tuple(Row(claim, _cells(claim, ids, gathered.columns, missing)) for claim in claims)
+    by_claim = {each: _by_claim(gathered.columns[each]) for each in ids}
+    rows = tuple(Row(claim, _cells(claim, gathered.columns, by_claim, missing)) for claim in claims)
     columns = tuple(_column(each, gathered.columns[each], policy[each.partition(":")[0]], rows, claims) for each in ids)
     return Board(
         subject=admission.subject,
@@ -150,16 +151,30 @@ def fold(
     )
 
 
+def _by_claim(column: gathering.Column) -> dict[str, list[Item]]:
+    found: dict[str, list[Item]] = {}
+    for item in column.items:
+        for claim_id in item.claim_ids:
+            found.setdefault(claim_id, []).append(item)
+    return found
+
+
 def _cells(
-    claim: Claim, ids: Sequence[str], columns: Mapping[str, gathering.Column], missing: set[str]
+    claim: Claim,
+    columns: Mapping[str, gathering.Column],
+    by_claim: Mapping[str, Mapping[str, Sequence[Item]]],
+    missing: set[str],
 ) -> Mapping[str, Cell | None]:
-    return MappingProxyType({each: _cell(claim, each, columns[each], has_gap=each in missing) for each in ids})
+    cells: dict[str, Cell | None] = {}
+    for column_id, items in by_claim.items():
+        lane = column_id.partition(":")[0]
+        asked = lane in claim.lanes
+        found = items.get(claim.id, ())
+        cells[column_id] = _cell(found, columns[column_id], has_gap=lane in missing) if asked else None
+    return MappingProxyType(cells)
 
 
-def _cell(claim: Claim, column_id: str, column: gathering.Column, *, has_gap: bool) -> Cell | None:
-    if column_id.partition(":")[0] not in claim.lanes:
-        return None
-    items = [item for item in column.items if claim.id in item.claim_ids]
+def _cell(items: Sequence[Item], column: gathering.Column, *, has_gap: bool) -> Cell:
     if not items:
         return NotRun(_why_nothing(column, has_gap=has_gap))
     statuses = [item.status for item in items]
