@@ -275,8 +275,6 @@ class Mock:
     def _play(self, taken: Taken, asked: Asked, dialect: Dialect) -> Plan:
         step = taken.step
         request_id = (dialect.request_id_header, derive_id(self.script, taken, "req"))
-        if step.http_error is not None or (not step.parts and step.fault is not None):
-            self._playback.exchanged(taken.cursor, asked, None)
         if step.http_error is not None:
             error = step.http_error
             refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect)
@@ -286,6 +284,7 @@ class Mock:
                 data = error.body.encode("utf-8", "surrogatepass")
                 kind = "text/html" if error.body.lstrip().startswith("<") else JSON_TYPE
             head = _head(refusal.status, error.content_type or kind, request_id, *refusal.headers)
+            self._playback.exchanged(taken.cursor, asked, None)
             return plan_whole(head, data, step)
         reply = compose_reply(self.script, taken, asked, dialect)
         if asked.is_stream:
@@ -293,8 +292,7 @@ class Mock:
             plan = plan_stream(head, dialect.stream(asked, reply), step)
         else:
             plan = plan_whole(_head(200, JSON_TYPE, request_id), dialect.whole(asked, reply), step)
-        if step.parts:
-            self._playback.exchanged(taken.cursor, asked, None if _is_broken(plan) else reply.as_message())
+        self._playback.exchanged(taken.cursor, asked, None if _is_broken(plan) else reply.as_message())
         return plan
 
     # Answers that no step gives

@@ -99,23 +99,27 @@ class Playback:
             continued = self._continued(asked, conversation)
             if continued is not None:
                 return continued
-            started = [key for key in self._cursors if key[0] == conversation.name and key[1].startswith("#")]
-            client = f"#{min(len(started) + 1, conversation.parallel)}"
+            started = [cursor for (name, _), cursor in self._cursors.items() if name == conversation.name]
+            if len(started) >= conversation.parallel:
+                return min(started, key=lambda cursor: cursor.requests)
+            client = f"#{len(started) + 1}"
         return self._cursor(conversation, client)
 
     def _cursor(self, conversation: Conversation, client: str) -> Cursor:
         return self._cursors.setdefault((conversation.name, client), Cursor(conversation, client))
 
     def _continued(self, asked: Asked, only: Conversation | None = None) -> Cursor | None:
-        """The cursor whose exchange so far is the longest beginning of this request; None when two are equal."""
+        """The cursor whose exchange so far is the longest beginning of this request.
+
+        Shape: None when cursors of two conversations are equal in that; of one conversation the least advanced.
+        """
         for digest in reversed(history_digests(asked.messages)):
             cursors = self._histories.get(digest, [])
             if only is not None:
                 cursors = [cursor for cursor in cursors if cursor.conversation is only]
-            if len(cursors) == 1:
-                return cursors[0]
             if cursors:
-                return None
+                is_one = all(cursor.conversation is cursors[0].conversation for cursor in cursors)
+                return min(cursors, key=lambda cursor: cursor.requests) if is_one else None
         return None
 
     def take(self, cursor: Cursor, asked: Asked) -> Taken | Unmatched:

@@ -58,10 +58,8 @@ async def test_a_fault_reaches_an_async_client_after_the_planned_pieces(
     async with httpx.AsyncClient(transport=face) as client:
         try:
             async with client.stream("POST", URL, json=BODY, headers=AUTHORIZED) as answer:
-                got.extend([piece async for piece in answer.aiter_raw()] if error is None else [])
-                if error is not None:
-                    async for piece in answer.aiter_raw():
-                        got.append(piece)
+                async for piece in answer.aiter_raw():
+                    got.append(piece)
         except httpx.TransportError as caught:
             raised = type(caught)
     assert (raised, words(b"".join(got))) == (error, pieces)
@@ -156,6 +154,23 @@ async def test_pieces_come_one_by_one_and_a_gate_holds_the_rest() -> None:
         got += words(b'"content":"' + await waiting)
     assert got == ["", "one", "two"]
     assert face.mock.journal[0].gates_passed == ["middle"]
+
+
+@pytest.mark.parametrize(("where", "error", "pieces"), FAULTS)
+async def test_a_fault_reaches_a_client_of_the_newer_library_after_the_planned_pieces(
+    where: dict[str, Json], error: type[Exception] | None, pieces: list[str]
+) -> None:
+    face = mock_provider.transport(script(three(fault=where)), library="httpx2", virtual_time=True)
+    got = b""
+    raised = None
+    async with httpx2.AsyncClient(transport=face) as client:
+        try:
+            async with client.stream("POST", URL, json=BODY, headers=AUTHORIZED) as answer:
+                async for piece in answer.aiter_raw():
+                    got += piece
+        except httpx2.TransportError as caught:
+            raised = type(caught).__name__
+    assert (raised, words(got)) == (error.__name__ if error else None, pieces)
 
 
 def test_a_gate_is_opened_from_another_thread() -> None:

@@ -199,6 +199,12 @@ def test_tokens_are_counted_by_a_local_rule(play: Start) -> None:
     assert (usage["prompt_tokens"], usage["completion_tokens"]) == (4, 2)
 
 
+def test_an_empty_reply_is_an_empty_completion(play: Start) -> None:
+    run = play(script({"reply": []}, {"reply": []}))
+    assert run.say("x") == ""
+    assert deltas(chunks(run)) == [({"role": "assistant", "content": ""}, None), ({}, "stop")]
+
+
 def test_several_choices_are_given_when_asked_for(play: Start) -> None:
     run = play(script(step("hi"), step("hi")))
     assert [choice["index"] for choice in run.ask("x", n=2).json()["choices"]] == [0, 1]

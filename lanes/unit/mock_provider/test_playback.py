@@ -170,6 +170,12 @@ def test_parallel_clients_without_names_are_told_apart_by_their_history(play: St
     assert (first, later) == (["to ann", "to bob"], ["bye bob", "bye ann"])
 
 
+def test_parallel_clients_that_look_alike_share_the_steps_evenly(play: Start) -> None:
+    run = play(script(conversations={"main": conversation(step("one"), step("two"), parallel=2)}))
+    assert sorted(run.say("x") for _ in range(4)) == ["one", "one", "two", "two"]
+    assert run.mock.verify().ok
+
+
 def test_a_copy_without_a_value_leaves_the_step_for_the_next_request(play: Start) -> None:
     run = play(script(step("for {{request.user}}")))
     answer = run.ask("x")

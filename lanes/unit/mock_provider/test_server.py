@@ -216,6 +216,72 @@ def test_head_of_the_root_is_alive_and_counts_as_no_request(served: Mock) -> Non
         assert (client.head(served.root).status_code, len(served.journal)) == (200, 0)
 
 
+def test_a_client_of_http_1_0_gets_the_bare_body_and_a_close(served: Mock) -> None:
+    with connect(served) as sock:
+        sock.sendall(raw_request(json.dumps(STREAM).encode()).replace(b"HTTP/1.1", b"HTTP/1.0"))
+        head, body = read_all(sock).split(b"\r\n\r\n", 1)
+    assert (b"transfer-encoding" in head, body.startswith(b"data: {"), body.endswith(b"[DONE]\n\n")) == (
+        False,
+        True,
+        True,
+    )
+
+
+def test_head_of_a_list_has_its_length_and_no_body(served: Mock) -> None:
+    with connect(served) as sock:
+        sock.sendall(b"HEAD /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\nconnection: close\r\n\r\n")
+        head, body = read_all(sock).split(b"\r\n\r\n", 1)
+    assert (b"content-length: 27" in head, body) == (True, b"")
+
+
+async def test_a_gate_that_stays_shut_ends_the_answer_at_its_time_limit() -> None:
+    stuck = Mock(script(step(text("one"), gate("shut"))), gate_timeout_s=0.05)
+    async with serve(stuck) as mock, httpx.AsyncClient() as client:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await client.post(f"{mock.base_url()}/chat/completions", json=STREAM, headers=AUTHORIZED)
+        assert ["[GATE_NEVER_OPENED]" in problem for problem in mock.verify().gates] == [True]
+
+
+async def test_reset_gives_up_the_answers_that_wait_and_shuts_the_gates_again() -> None:
+    async with (
+        serve(script(step(text("one"), gate("g"), text("two")))) as mock,
+        httpx.AsyncClient(base_url=mock.base_url(), headers=AUTHORIZED) as client,
+    ):
+        waiting = asyncio.ensure_future(client.post("/chat/completions", json=STREAM))
+        await mock.gate("g").reached()
+        mock.reset()
+        with pytest.raises(httpx.ReadError):
+            await waiting
+        assert (mock.gate("g").is_open, mock.gate("g").arrival.is_open, len(mock.journal)) == (False, False, 0)
+
+
+async def test_declared_waiting_is_kept() -> None:
+    paced = script(step(text("one two"), stream={"split": "words", "first_ms": 30, "every_ms": 30}))
+    loop = asyncio.get_running_loop()
+    async with serve(paced) as mock, httpx.AsyncClient() as client:
+        before = loop.time()
+        await client.post(f"{mock.base_url()}/chat/completions", json=STREAM, headers=AUTHORIZED)
+        assert loop.time() - before >= 0.06
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data", "status"),
+    [
+        pytest.param("gzip", b"not gzip", 400, id="not-gzip"),
+        pytest.param("br", b"x", 415, id="unknown"),
+        pytest.param("gzip", gzip.compress(b" " * 3_000), 413, id="bomb"),
+    ],
+)
+def test_an_encoded_body_that_cannot_be_read_is_refused(
+    served: Mock, monkeypatch: pytest.MonkeyPatch, encoding: str, data: bytes, status: int
+) -> None:
+    monkeypatch.setattr("mock_provider.incoming.MAX_BODY_BYTES", 1000)
+    headers = {**AUTHORIZED, "content-encoding": encoding}
+    with httpx.Client() as client:
+        answer = client.post(f"{served.base_url()}/chat/completions", content=data, headers=headers)
+    assert answer.status_code == status
+
+
 def test_control_routes_show_journal_and_verdict_and_reset(served: Mock) -> None:
     with httpx.Client(base_url=served.root, headers=AUTHORIZED) as client:
         client.post("/v1/chat/completions", json=BODY)
