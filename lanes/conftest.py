@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lanes.spec_ids import spec_ids
+
 if TYPE_CHECKING:  # loaded by the fixture: a unit test that asks for no channel does not pay for one
     from lanes.channels import Channels
 
@@ -20,6 +22,11 @@ CLAIM_MARKER = "claim(*ids): the claims of lanes/claims.toml that this test spea
 def pytest_configure(config: pytest.Config) -> None:
     """Make the claim marker known also to a plain pytest, which has no lane."""
     config.addinivalue_line("markers", CLAIM_MARKER)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let a test be selected by the spec ids in its name, also in a plain pytest."""
+    item.extra_keyword_matches.update(spec_ids(item.name))
 
 
 @pytest.fixture

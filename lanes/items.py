@@ -19,6 +19,7 @@ from lanes.expectation import expectation_problem, is_expired
 from lanes.lane_run import LaneRun
 from lanes.observation import NotRun, Observation
 from lanes.record import Json, answer_class
+from lanes.spec_ids import spec_ids
 from lanes.spool import COLLECTED_FILE, RefusalReader, write_document
 
 EVIDENCE_ATTRIBUTE = "lanes_evidence"
@@ -54,6 +55,10 @@ class ItemHooks:
                 report.longrepr = problem
                 report.result = []
         return report
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Let an item be selected by the spec ids in its name."""
+        item.extra_keyword_matches.update(spec_ids(item.name))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,6 @@ class Project:
     """A folder with `lanes/<lane>/` suites; its tests are written by the test that uses it."""
 
     root: Path
-    variables: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, path: str, text: str) -> Path:
         """Write a file, with its folders."""
@@ -42,14 +41,18 @@ class Project:
         target.write_text(text, "utf-8")
         return target
 
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        """Start `lanes` with these arguments and these variables on top of ours."""
+    def environ(self) -> dict[str, str]:
+        """Return our own environment without the marks of the lane we run in."""
         inherited = {name: value for name, value in os.environ.items() if name not in OUTER_MARKS}
         paths = os.pathsep.join(filter(None, [inherited.get("PYTHONPATH"), str(REPOSITORY)]))
+        return {**inherited, "PYTHONPATH": paths}
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        """Start `lanes` with these arguments and these variables on top of ours."""
         return subprocess.Popen(
             [sys.executable, "-m", "lanes", *arguments],
             cwd=self.root,
-            env={**inherited, "PYTHONPATH": paths, **variables},
+            env={**self.environ(), **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
