@@ -124,6 +124,8 @@ class _Bench:
         name: str,
         watch: Mapping[str, frozenset[int]] | None = None,
         items: Sequence[str] = (),
+        *,
+        reads: bool = False,
     ) -> ScopeRun:
         return run_scope(
             self._processes,
@@ -135,6 +137,7 @@ class _Bench:
             out=self._work / "runs" / name,
             watch=watch,
             items=items,
+            reads=reads,
         )
 
     def remove(self, name: str) -> None:
@@ -191,7 +194,16 @@ class _Group:
             runs: list[ScopeRun] = []
             for number in range(proof.repeat):
                 name = f"{proof.id}.{number + 1}"
-                runs.append(self._bench.run(copy, self._scope, proof.timeout_s, name, applied.watch, proof.expect_red))
+                run = self._bench.run(
+                    copy,
+                    self._scope,
+                    proof.timeout_s,
+                    name,
+                    applied.watch,
+                    proof.expect_red,
+                    reads=proof.reach == "read",
+                )
+                runs.append(run)
                 if runs[-1].problem:
                     break
             seen = _observe(proof, before, runs, applied)
@@ -251,5 +263,5 @@ def _observe(proof: Proof, before: ScopeRun, runs: Sequence[ScopeRun], applied: 
         red=red,
         unmatched=tuple(sorted(unmatched)),
         is_reached=not missed,
-        detail=f"no expected test executed the edited lines of {', '.join(missed)}" if missed else "",
+        detail=f"no expected test {proof.reach} {', '.join(missed)} where it was edited" if missed else "",
     )

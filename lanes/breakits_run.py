@@ -126,13 +126,22 @@ def run_scope(
     out: Path,
     watch: Mapping[str, frozenset[int]] | None = None,
     items: Sequence[str] = (),
+    reads: bool = False,
 ) -> ScopeRun:
-    """Run a scope in a copy with its own lane and read the evidence; `watch` and `items` ask for traced lines."""
+    """Run a scope in a copy with its own lane and read the evidence.
+
+    Shape: watch asks for the lines of some files that items execute, with reads for the files that they read.
+    """
     out.mkdir(parents=True)
     environment = dict(variables)
     if watch:
         lines = {name: sorted(numbers) for name, numbers in watch.items()}
-        document = {"root": str(copy.root), "lines": lines, "items": sorted(items)}
+        document = {
+            "root": str(copy.root),
+            "lines": lines,
+            "items": sorted(items),
+            "reads": sorted(lines) if reads else [],
+        }
         (out / WATCH_FILE).write_text(json.dumps(document), "utf-8")
         environment[REACH_VARIABLE] = str(out)
     evidence, output = out / "evidence", out / "output.txt"

@@ -9,10 +9,10 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from lanes.claims import Claims
 from lanes.errors import UsageError
@@ -36,6 +36,7 @@ _FIELDS = (
     "may_hang",
     "repeat",
     "sample",
+    "reach",
     "edits",
 )
 _EDIT_FIELDS = ("file", "anchor", "replace")
@@ -49,6 +50,7 @@ _TEST_FOLDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+Reach: TypeAlias = Literal["executed", "read"]
 _Value: TypeAlias = object  # what tomllib gives; every use checks its type
 
 
@@ -66,7 +68,8 @@ class Proof:
     """One declared proof; its id is the name of its file.
 
     Shape: expect_red is the exact set of items that the edits must turn red; must_match holds one regular expression
-    per such item, searched in its failure; stay_green None means all others of the scope.
+    per such item, searched in its failure; stay_green None means all others of the scope. reach says how an expected
+    item must have met the edit: by executing an edited line, or, for a check of the source itself, by reading the file.
     Units: timeout_s is wall time for one run of the whole scope.
     """
 
@@ -83,6 +86,7 @@ class Proof:
     may_hang: bool = False
     repeat: int = 1
     sample: bool = False
+    reach: Reach = "executed"
 
     @property
     def file(self) -> str:
@@ -145,6 +149,7 @@ def _load(path: Path, root: Path, claims: Claims) -> Proof:
         may_hang=reader.flag(document, "may_hang"),
         repeat=int(reader.number(document, "repeat", 1, most=MAX_REPEATS, whole=True)),
         sample=reader.flag(document, "sample"),
+        reach=_reach(document, reader),
     )
     _check_claim(proof, claims, reader)
     proof = _with_scope(proof, root, reader)
@@ -180,6 +185,15 @@ def _stay_green(document: Mapping[str, _Value], reader: _Reader) -> tuple[str, .
     return reader.texts(document, "stay_green", expected=f"a list of item ids, or {ALL_OTHERS!r}")
 
 
+def _reach(document: Mapping[str, _Value], reader: _Reader) -> Reach:
+    said = document.get("reach", "executed")
+    if said == "executed":
+        return "executed"
+    if said != "read":
+        reader.fail("reach", f"is {said!r:.80}", "'executed' or 'read'")
+    return "read"
+
+
 def _check_claim(proof: Proof, claims: Claims, reader: _Reader) -> None:
     if proof.claim not in claims.by_id:
         near = difflib.get_close_matches(proof.claim, claims.by_id, n=1)
@@ -204,7 +218,7 @@ def _with_scope(proof: Proof, root: Path, reader: _Reader) -> Proof:
                 reader.fail(
                     "scope", f"leaves out {own}", f"the whole test file of every room that is edited ({edit.file})"
                 )
-    return _replaced(proof, scope=scope)
+    return replace(proof, scope=scope)
 
 
 def _own_test_files(file: str, root: Path) -> tuple[str, ...]:
@@ -252,27 +266,7 @@ def _with_matches(proof: Proof, document: Mapping[str, _Value], reader: _Reader)
     for item in proof.expect_red:
         if item not in patterns:
             reader.fail("must_match", f"no pattern for {item!r}", "a pattern for every item: why it must fail")
-    return _replaced(proof, must_match=MappingProxyType(patterns))
-
-
-def _replaced(
-    proof: Proof, *, scope: tuple[str, ...] | None = None, must_match: Mapping[str, str] | None = None
-) -> Proof:
-    return Proof(
-        id=proof.id,
-        claim=proof.claim,
-        why=proof.why,
-        edits=proof.edits,
-        expect_red=proof.expect_red,
-        lane=proof.lane,
-        scope=proof.scope if scope is None else scope,
-        must_match=proof.must_match if must_match is None else must_match,
-        stay_green=proof.stay_green,
-        timeout_s=proof.timeout_s,
-        may_hang=proof.may_hang,
-        repeat=proof.repeat,
-        sample=proof.sample,
-    )
+    return replace(proof, must_match=MappingProxyType(patterns))
 
 
 def _is_below(path: str, folder: str) -> bool:

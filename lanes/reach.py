@@ -28,12 +28,22 @@ HITS_FILE = "hits.jsonl"
 class Watch:
     """The lines to look at, and the items that count.
 
-    Shape: lines go by absolute file name; `folder` is where hits are left.
+    Shape: lines go by absolute file name, reads are absolute file names; `folder` is where hits are left. A file that
+    was read is a hit of line 0.
     """
 
-    def __init__(self, folder: str, root: str, lines: Mapping[str, Sequence[int]], items: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        root: str,
+        lines: Mapping[str, Sequence[int]],
+        items: Sequence[str],
+        reads: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.root = root
+        self._reads = frozenset(reads)
+        self._hears_reads = False
         self.items = frozenset(items)
         self.files = frozenset(item.partition("::")[0] for item in items)
         self._lines = {name: frozenset(numbers) for name, numbers in lines.items()}
@@ -45,11 +55,15 @@ class Watch:
         self._item = item
         threading.settrace(self._enter)
         sys.settrace(self._enter)
+        if self._reads and not self._hears_reads:
+            self._hears_reads = True
+            sys.addaudithook(self._hear)
 
     def stop(self) -> None:
         """Stop tracing."""
         sys.settrace(None)
         threading.settrace(None)
+        self._item = ""
 
     def _enter(self, frame: FrameType, event: str, argument: object) -> Tracer | None:
         return self._note if frame.f_code.co_filename in self._lines else None
@@ -57,11 +71,19 @@ class Watch:
     def _note(self, frame: FrameType, event: str, argument: object) -> Tracer | None:
         name = frame.f_code.co_filename
         if event == "line" and frame.f_lineno in self._lines[name]:
-            hit = (self._item, name, frame.f_lineno)
-            if hit not in self._noted:
-                self._noted.add(hit)
-                _append(self.folder, {"item": self._item, "file": name, "line": frame.f_lineno})
+            self._hit(name, frame.f_lineno)
         return self._note
+
+    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+        """An audit hook cannot be taken away, so it asks whether an item is traced."""
+        if event == "open" and self._item and arguments[0] in self._reads:
+            self._hit(str(arguments[0]), 0)
+
+    def _hit(self, name: str, line: int) -> None:
+        hit = (self._item, name, line)
+        if hit not in self._noted:
+            self._noted.add(hit)
+            _append(self.folder, {"item": self._item, "file": name, "line": line})
 
 
 def load_watch() -> Watch | None:
@@ -74,7 +96,7 @@ def load_watch() -> Watch | None:
             document = json.load(file)
     except FileNotFoundError:
         return None
-    return Watch(folder, document["root"], document["lines"], document["items"])
+    return Watch(folder, document["root"], document["lines"], document["items"], document["reads"])
 
 
 def install_in_child() -> None:
