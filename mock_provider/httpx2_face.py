@@ -1,3 +1,9 @@
+"""Face 1 for httpx2: a transport without a socket, sync and async, piece by piece.
+
+Room: asyncio and threads; tests and channels come in. The twin for httpx is httpx_face; the published SDKs
+of several providers take clients of httpx2 only, and the two libraries share no types.
+"""
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator

@@ -13,6 +13,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 
+import mock_provider
 from lanes.channels import Channels
 from mock_provider.mock import Mock
 from mock_provider.replies import error_event, fault, reasoning, script, step, text, tool_call
@@ -29,6 +30,10 @@ TOOLS: list[ChatCompletionToolParam] = [
 ]
 SYSTEM: ChatCompletionMessageParam = {"role": "system", "content": "Use the tools."}
 QUESTION: ChatCompletionMessageParam = {"role": "user", "content": "What is in README.md?"}
+# A child in another folder finds the package also where it is not installed; what the lane put first stays first.
+PATH_OF_CHILDREN = os.pathsep.join(
+    (*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(mock_provider.__file__).parents[1]))
+)
 PROGRAM = """
 import sys
 import openai
@@ -236,7 +241,7 @@ def test_a_program_of_the_published_client_runs_wrapped(
         text=True,
         check=False,
         timeout=100,
-        env=dict(os.environ),
+        env={**os.environ, "PYTHONPATH": PATH_OF_CHILDREN},
     )
     assert (ended.returncode, ended.stdout) == (code, "About lanes.\n" if code == 0 else "")
     assert f"script.json: {verdict}" in ended.stderr
