@@ -17,6 +17,7 @@ from lanes.record import Subject
 from reports import gather as gathering
 from reports.admit import Admission, LiveProof
 from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason, Tally, count_statuses, status_of, worst
+from reports.guards import NO_GUARDS, Guards, gather_guards
 from reports.items import Item, Notice, SetAside, Void
 from reports.soundness import Rules
 from reports.words import banner_text, column_heading, column_short, column_sub_heading
@@ -88,6 +89,7 @@ class Board:
     set_aside: tuple[SetAside, ...]
     last_seen: tuple[LastSeen, ...]
     seal: InitVar[object]
+    guards: Guards = NO_GUARDS
 
     def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
@@ -120,10 +122,13 @@ def fold(
     admission: Admission,
     environments: Mapping[str, str | None] = ENVIRONMENTS,
     last_seen: Sequence[LastSeen] = (),
+    proofs: Iterable[Bundle] = (),
+    declared: Sequence[str] = (),
 ) -> Board:
     """Fold bundles into the one board of a subject: a pure function of the set of records.
 
-    Shape: the subject is the admission's; a bundle about another one is named and set aside.
+    Shape: the subject is the admission's; a bundle about another one is named and set aside. proofs are the bundles of
+    break-it proofs, declared the ids of all there are; they fill no cell.
     """
     rules = Rules(claims, policy, environments, admission)
     gathered = gathering.gather(bundles, rules)
@@ -138,16 +143,18 @@ def fold(
     by_claim = {each: _by_claim(gathered.columns[each]) for each in ids}
     rows = tuple(Row(claim, _cells(claim, gathered.columns, by_claim, missing)) for claim in claims)
     columns = tuple(_column(each, gathered.columns[each], policy[each.partition(":")[0]], rows, claims) for each in ids)
+    guards, unsound = gather_guards(proofs, declared, admission.subject, claims)
     return Board(
         subject=admission.subject,
         banner=banner_text(_proofs(rows, columns)),
         columns=columns,
         rows=rows,
-        voids=tuple(sorted(gathered.findings.voids)),
+        voids=tuple(sorted((*gathered.findings.voids, *unsound))),
         notices=tuple(sorted(gathered.findings.notices)),
         set_aside=tuple(sorted(gathered.findings.set_aside)),
         last_seen=tuple(sorted(last_seen, key=lambda each: each.claim_id)),
         seal=_SEAL,
+        guards=guards,
     )
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from lanes.bundle import Bundle, find_bundles
 from lanes.bundle_reading import read_bundle
 from lanes.claims import Claims, load_claims
+from lanes.proof_declaration import declared_ids
+from lanes.proof_record import find_proof_bundles
 from lanes.providers import Provider, load_providers
 from lanes.record import Json, Subject
 from lanes.subject import current_subject
@@ -60,7 +62,14 @@ def load_board(
     known = claims_of(root) if claims is None else claims
     about = current_subject(root) if subject is None else subject
     admission = Admission(subject=about, providers=_provider_rows(load_providers()))
-    return fold(bundles, known, admission=admission, last_seen=read_last_seen(root / HISTORY, now))
+    return fold(
+        bundles,
+        known,
+        admission=admission,
+        last_seen=read_last_seen(root / HISTORY, now),
+        proofs=[read_bundle(folder) for folder in find_proof_bundles(out_dir)],
+        declared=declared_ids(root),
+    )
 
 
 def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from lanes.proof_record import Result
 from lanes.proof_verdict import FAILED, MEANINGS, VERDICTS
+from reports.guards import Guard, Guards
 
 _VERDICT_WIDTH = max(len(verdict) for verdict in VERDICTS)
 _PROVEN, _FAILED, _NOTHING_SHOWN = 0, 1, 3
@@ -41,3 +42,18 @@ def proofs_exit_code(results: Sequence[Result], *, has_changed: bool) -> int:
     if has_changed or unproven - FAILED:
         return _NOTHING_SHOWN
     return _FAILED if unproven else _PROVEN
+
+
+def guards_line(guards: Guards) -> str:
+    """How many of the proofs about this subject had each verdict, and how many were not run."""
+    current = [each.verdict for each in guards.shown if each.is_current]
+    found = [f"{current.count(each)} {each}" for each in VERDICTS if each in current]
+    found += [f"{len(guards.not_run)} not run"] if guards.not_run else []
+    return ", ".join(found) or "nothing was run"
+
+
+def guard_line(guard: Guard) -> str:
+    """One proof that says something else than proven, or says it of another subject."""
+    where = "" if guard.is_current else f" on {guard.commit[:7] or 'another tree'} (not this commit)"
+    text = f": {guard.text}" if guard.text else ""
+    return f"{guard.verdict}{where}: {guard.id}, {guard.counts}{text}"

@@ -35,9 +35,41 @@ def board_to_json(board: Board) -> dict[str, Json]:
         "voids": [_void(void) for void in board.voids],
         "notices": [{"lane": each.lane, "kind": each.kind, "text": each.text} for each in board.notices],
         "set_aside": [{"lane": s.lane, "bundle": s.bundle, "subject": s.subject} for s in board.set_aside],
+        "guards": _guards(board),
         "last_seen_live": [
             {"claim": s.claim_id, "commit": s.commit, "days": s.days, "model": s.model, "host": s.host}
             for s in board.last_seen
+        ],
+    }
+
+
+def _guards(board: Board) -> dict[str, Json]:
+    guards = board.guards
+    return {
+        "heading": guards.heading,
+        "sub_heading": guards.sub_heading,
+        "supports": guards.supports,
+        "does_not_prove": guards.does_not_prove,
+        "not_run": list(guards.not_run),
+        "proofs": [
+            {
+                "id": each.id,
+                "claim": each.claim_id,
+                "lane": each.lane,
+                "why": each.why,
+                "verdict": each.verdict,
+                "counts_as_proof": each.is_proof and each.is_current,
+                "text": each.text,
+                "counts": each.counts,
+                "diffs": dict(each.diffs),
+                "expected_red": list(each.expected),
+                "observed_red": list(each.observed),
+                "duration_ms": each.duration_ms,
+                "commit": each.commit,
+                "current": each.is_current,
+                "record": each.record_id,
+            }
+            for each in guards.shown
         ],
     }
 
@@ -105,6 +137,7 @@ def _row(board: Board, row: Row) -> dict[str, Json]:
         "surface": claim.surface,
         "owner": claim.owner,
         "guarded": claim.guarded,
+        "guard": board.guards.words_of(claim),
         "required": list(claim.required),
         "optional": list(claim.optional),
         "cells": cells,

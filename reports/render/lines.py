@@ -6,7 +6,9 @@ Room: pure. Renderers come in; what they print must still pass through character
 from __future__ import annotations
 
 from reports.board import Board
+from reports.guards import UNPROVEN
 from reports.items import Void
+from reports.proof_words import guard_line, guards_line
 from reports.words import cell_reason
 
 
@@ -37,3 +39,22 @@ def reason_lines(board: Board) -> list[str]:
             if reason := cell_reason(row.cells[column.id]):
                 found.append(f"{column.heading}, {row.claim.id}: {reason}")
     return found
+
+
+def guard_lines(board: Board) -> list[str]:
+    """The proofs of the guards, those that are proven on this subject together, every other one with its verdict."""
+    guards = board.guards
+    if not guards.shown and not guards.not_run:
+        return unproven_lines(board)
+    proven = [each.id for each in guards.shown if each.is_proof and each.is_current]
+    found = [guards_line(guards)]
+    found += [f"proven: {', '.join(proven)}"] if proven else []
+    found += [guard_line(each) for each in guards.shown if each.id not in proven]
+    found += [f"not run: {', '.join(guards.not_run)}"] if guards.not_run else []
+    return found + unproven_lines(board)
+
+
+def unproven_lines(board: Board) -> list[str]:
+    """The claims that are flagged as guarded and whose guard was not seen to hold on this subject."""
+    names = [row.claim.id for row in board.rows if board.guards.words_of(row.claim) == UNPROVEN]
+    return [f"{UNPROVEN}: {', '.join(names)}"] if names else []

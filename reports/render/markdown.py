@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 
 from reports.board import Board, Row
+from reports.guards import Guard
 from reports.items import Item
+from reports.proof_words import guards_line
 from reports.render.characters import as_line, as_text
-from reports.render.lines import reason_lines, subject_line, void_line
+from reports.render.lines import reason_lines, subject_line, unproven_lines, void_line
 from reports.words import cell_words, counted_words, tally_words
 
 MAX_BYTES = 1_000_000  # a forge takes 1 MiB a step; the rest is room for what else the step writes
@@ -33,6 +35,7 @@ def render_markdown(board: Board, *, max_bytes: int = MAX_BYTES) -> str:
     failures = [lines for column in board.columns for item in column.items if (lines := _failure(column.heading, item))]
     page.part("Failed, flaky and blocked", failures)
     page.part("Claims", [_claim_row(board, row) for row in board.rows], head=_claim_head(board))
+    page.part(f"{board.guards.heading}: {board.guards.sub_heading}", _guard_entries(board), head=_guard_head(board))
     notices = [f"- {escape(f'{each.lane}, {each.kind}: {each.text}')}" for each in board.notices]
     page.part("About the evidence", notices)
     aside = [f"- {escape(f'{each.lane}, {each.bundle}: about {each.subject}')}" for each in board.set_aside]
@@ -121,6 +124,37 @@ def _failure(heading: str, item: Item) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(shown))), default=0))
     block = [fence + "text", *before, *shown, fence]
     return "\n".join([head, "", *(f"  {line}" for line in block)])
+
+
+def _guard_head(board: Board) -> list[str]:
+    guards = board.guards
+    line = f"supports: {guards.supports}; does not prove: {guards.does_not_prove}"
+    return [escape(f"{guards_line(guards)}; {line}"), ""]
+
+
+def _guard_entries(board: Board) -> list[str]:
+    """Each proof with its edit as a diff; the claims whose guard is not proven come first."""
+    found = [f"- {escape(line)}" for line in unproven_lines(board)]
+    found += [_guard(each) for each in board.guards.shown]
+    return found + [f"- {escape(f'not run: {each}')}" for each in board.guards.not_run]
+
+
+def _guard(guard: Guard) -> str:
+    where = "this commit" if guard.is_current else f"{guard.commit[:7]}, not this commit"
+    seconds = f"{guard.duration_ms / 1000:.1f} s"
+    about = escape(", ".join((guard.claim_id, guard.lane, where, seconds)))
+    head = f"**{guard.verdict}**: {escape(guard.id)} ({about})"
+    facts = [f"  {escape(guard.why)}", "", f"  {escape(guard.counts)}"]
+    facts += ["", f"  {escape(guard.text)}"] if guard.text else []
+    facts += ["", f"  expected red: {escape(', '.join(guard.expected) or 'none')}"]
+    facts += ["", f"  observed red: {escape(', '.join(guard.observed) or 'none')}"]
+    diff = "\n".join(as_text(text) for _name, text in guard.diffs)
+    return "\n".join([f"- {head}", "", *facts, "", *(f"  {line}" for line in _fenced(diff, "diff"))])
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return [fence + language, *text.splitlines(), fence]
 
 
 def _last_seen(board: Board) -> list[str]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from reports.board import Board, Column, Row
 from reports.cells import STATUSES
+from reports.guards import Guards
 from reports.render.characters import as_line, as_text, width_of
-from reports.render.lines import reason_lines, subject_line, void_line
+from reports.render.lines import guard_lines, reason_lines, subject_line, void_line
 from reports.words import cell_words, counted_words, tally_words
 
 MIN_WIDTH = 44  # the six status words of the counts, in one piece
@@ -129,6 +130,7 @@ def _lists(board: Board, paper: _Paper) -> None:
     _section(paper, "Set aside, evidence of another subject", aside)
     _section(paper, "Why cells are not run or blocked", reason_lines(board))
     _failures(board, paper)
+    _section(paper, f"{board.guards.heading} ({board.guards.sub_heading})", guard_lines(board))
     unclaimed = [f"{each.heading}: {counted_words(each.unclaimed)}" for each in board.columns if each.unclaimed.total]
     _section(paper, "Items that speak for no claim", unclaimed)
     removed = [f"{each.heading}: {each.keys_removed}" for each in board.columns if each.keys_removed]
@@ -167,9 +169,11 @@ def _texts(board: Board, paper: _Paper) -> None:
     paper.line("What each column may claim:")
     for column in board.columns:
         _text_of_column(column, paper)
+    if board.guards.shown:
+        _text_of_column(board.guards, paper)
 
 
-def _text_of_column(column: Column, paper: _Paper) -> None:
+def _text_of_column(column: Column | Guards, paper: _Paper) -> None:
     paper.wrapped(f"{column.heading}: {column.sub_heading}", "  ", "    ")
     paper.wrapped(f"supports: {column.supports}", "    ", "      ")
     paper.wrapped(f"does not prove: {column.does_not_prove}", "    ", "      ")
