@@ -112,6 +112,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     add("-n", dest="workers", default=environ.get("LANE_WORKERS") or "0", metavar="N", help="worker processes, or auto")
     add("--shard", default="1/1", metavar="I/N", help="run part I of N")
     add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
+    add("--require-depth", choices=("D2", "D3"), default="D2", help="fail when the guard does not reach that deep")
     add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
     options, rest = parser.parse_known_args(_without_separator(arguments))
     policy, marker = check_marker(options.lane, environ.get(MARK_VARIABLE), environ.get(TOX_VARIABLE))
@@ -126,6 +127,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         shard_total=total,
         workers=_workers(options.workers),
         require_live=options.require_live,
+        require_depth=options.require_depth,
         pytest_arguments=tuple(rest),
     )
     outcome = run_lane(request, environ)
@@ -234,6 +236,8 @@ def _show(
     leave_word_on_real(root, out, environ, about)
     board, code = build_reports(out, root, datetime.now(UTC), asked=asked, subject=about)
     _write_board(board, environ)
+    if not asked.lanes and all(column.not_run is not None for column in board.columns):
+        code = _graver(code, EXIT_NOTHING_RUN)  # our own word on `real` is no evidence that anything ran
     missing = [lane for lane in required if not board.column(lane).bundles]
     for lane in missing:
         sys.stderr.write(f"lane {lane!r} left no evidence about this subject\n")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, cast
+from typing import Literal, NoReturn, cast
 
 from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_run
 from lanes.bundle_reading import read_bundle
@@ -61,6 +61,7 @@ class LaneRequest:
     shard_total: int = 1
     workers: str = "0"
     require_live: bool = False
+    require_depth: Literal["D2", "D3"] = "D2"
     pytest_arguments: tuple[str, ...] = ()
 
 
@@ -199,6 +200,8 @@ class _Run:
         entry = Entry(namespace_id())
         if request.policy.keyless:
             entry = enter_namespace(loopback=request.policy.network == "loopback")
+        elif request.require_depth == "D3":
+            entry = Entry(entry.outside, "a lane with a network stands in no wall")
         environment = self._environment(entry.outside)
         self._write_facts(environment)
         command = build_command(request.root, request.policy, request.workers, request.pytest_arguments)
@@ -206,8 +209,10 @@ class _Run:
         guard_breaches = self._guard_breaches(process_id)
         changed = tracked.changed() if request.policy.keyless else ()
         leaks = remove_secrets(request.out, environment.secrets)
+        shallow = entry.problem if request.require_depth == "D3" else None
         breaches = (
             *guard_breaches,
+            *((f"guarded at D2 where D3 was required: {shallow}",) if shallow else ()),
             *(f"{path} is tracked and was changed by the lane" for path in changed),
             *(f"{path} held the value of a key and was removed" for path in leaks),
         )
