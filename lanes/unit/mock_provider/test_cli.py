@@ -14,7 +14,8 @@ import pytest
 
 from mock_provider.cli import main
 
-ROOT = Path(__file__).parents[3]
+# Children find the packages where nothing is installed; what the lane put first stays first.
+PATH_OF_CHILDREN = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).parents[3])])
 GOOD = "version: 1\nmodel: m\nsteps:\n  - {reply: hi, gate: g}\n"
 PLAIN = "version: 1\nsteps:\n  - reply: hi\n"
 ASK = """
@@ -35,7 +36,7 @@ def run(*arguments: str, environment: dict[str, str] | None = None) -> subproces
         [sys.executable, "-m", "mock_provider", *arguments],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        env={**os.environ, "PYTHONPATH": PATH_OF_CHILDREN, **(environment or {})},
         check=False,
         timeout=60,
     )
@@ -153,7 +154,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PATH_OF_CHILDREN},
     )
 
 

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+# Children find the packages where nothing is installed; what the lane put first stays first.
+PATH_OF_CHILDREN = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).parents[3])])
 SUITE = """
 import sys
 import httpx
@@ -52,7 +53,7 @@ def run_suite(folder: Path, source: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**os.environ, "PYTHONPATH": PATH_OF_CHILDREN, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         check=False,
         timeout=60,
     )
