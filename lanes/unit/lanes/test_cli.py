@@ -47,7 +47,7 @@ def test_without_a_command_the_overview_goes_to_standard_error(capsys: pytest.Ca
 def test_a_mistake_is_said_in_words(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("LANE_MARK", "TOX_ENV_NAME", "CI"):
+    for name in ("LANE_MARK", "TOX_ENV_NAME", "CI", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
 
     assert main(arguments) == 2
