@@ -99,7 +99,7 @@ def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[
         where = f"{RECORDS}:{number}"
         try:
             document = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # the second for a line that is nested too deep to be a record
             report("damaged", where, "the line is no JSON")
             continue
         if not isinstance(document, dict):

@@ -164,8 +164,8 @@ class Record:
     stored_class: str | None = None
     stored_counts: JsonObject | None = None
     stored_id: str | None = field(default=None, compare=False)
-    _digest: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
-    _source: list[JsonObject] = field(default_factory=list, init=False, repr=False, compare=False)
+    _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+    _source: JsonObject | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def provenance(self) -> Provenance:
@@ -175,17 +175,17 @@ class Record:
     @property
     def record_id(self) -> str:
         """The digest of the canonical form of every other field."""
-        if not self._digest:
-            self._digest.append(digest_json(self.to_json(with_id=False)))
-        return self._digest[0]
+        if self._digest is None:
+            object.__setattr__(self, "_digest", digest_json(self.to_json(with_id=False)))
+        return self._digest or ""
 
     def keep_source(self, document: JsonObject) -> None:
         """Remember the object this record was read from, so that writing it again changes nothing."""
-        self._source.append(document)
+        object.__setattr__(self, "_source", document)
 
     def keep_digest(self, checked: str) -> None:
         """Take over a record_id that was checked against the line this record was read from."""
-        self._digest.append(checked)
+        object.__setattr__(self, "_digest", checked)
 
     @property
     def observation_key(self) -> tuple[str, str, int, int, str]:
@@ -194,8 +194,8 @@ class Record:
 
     def to_json(self, *, with_id: bool = True) -> dict[str, Json]:
         """The record as a JSON object, unknown fields included; a record that was read comes back as it was read."""
-        if self._source:
-            document = {name: value for name, value in self._source[0].items() if name != "record_id"}
+        if self._source is not None:
+            document = {name: value for name, value in self._source.items() if name != "record_id"}
             return document | {"record_id": self.record_id} if with_id else document
         document = dict(self.extra)
         for name in PLAIN_FIELDS:

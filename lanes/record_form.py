@@ -5,6 +5,7 @@ Room: pure. Who reads a bundle comes in; what is no record raises, and what is u
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -22,6 +23,7 @@ from lanes.record import (
     Record,
     Shard,
     Subject,
+    canonical_json,
     digest_bytes,
     digest_json,
 )
@@ -98,6 +100,9 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
     if counts is not None and not isinstance(counts, Mapping):
         raise EvidenceError("field 'answers_by_class' is no object", code=RECORD_SHAPE)
     plain = {name: current[name] for name in PLAIN_FIELDS if name in current}
+    for name in _ALIKE:
+        if (group := plain.get(name)) is not None:
+            plain[name] = _shared_object(canonical_json(group))
     record = Record(
         **cast("dict[str, str]", plain),  # type: ignore[arg-type]  # every field's type was checked above
         subject=_group_from_json(Subject, current.get("subject", {}), "subject"),
@@ -107,10 +112,11 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
         answers=_objects(current, "answers"),
         extra={name: value for name, value in current.items() if name not in _KNOWN},
         stored_class=cast("str | None", stored["class"]),
-        stored_counts=counts,
+        stored_counts=None if counts is None else _shared_object(canonical_json(counts)),
         stored_id=cast("str | None", stored["record_id"]),
     )
-    record.keep_source(current)
+    if record.to_json(with_id=False) != {name: value for name, value in current.items() if name != "record_id"}:
+        record.keep_source(current)  # it leaves fields out that writing would add; kept as it is, not as it would be
     return record
 
 
@@ -118,6 +124,8 @@ def subject_from_json(value: Json) -> Subject:
     """Read a subject; raises EvidenceError for a field of the wrong type."""
     return _group_from_json(Subject, value, "subject")
 
+
+_ALIKE = ("guard", "script", "cassette", "model")  # groups that most records of a lane have in common
 
 _Group = TypeVar("_Group", Subject, Shard, Attempt)
 _Kind: TypeAlias = type[Subject] | type[Shard] | type[Attempt]
@@ -127,10 +135,11 @@ def _group_from_json(kind: type[_Group], value: Json, where: str) -> _Group:
     if not isinstance(value, Mapping):
         raise EvidenceError(f"field {where!r} is no object", code=RECORD_SHAPE)
     plain = tuple((name, each) for name, each in value.items() if isinstance(each, str | int | None))
-    if kind is Attempt or len(plain) < len(value):
+    name = kind.__name__
+    if name == Attempt.__name__ or len(plain) < len(value):
         return cast("_Group", _new_group(kind, value, where))
     kinds = tuple(map(type, value.values()))  # true is no 1 here, though it is equal to it
-    return cast("_Group", _shared_group(kind.__name__, plain, kinds, where))
+    return cast("_Group", _shared_group(name, plain, kinds, where))
 
 
 @lru_cache(maxsize=1024)
@@ -139,6 +148,11 @@ def _shared_group(
 ) -> Subject | Shard | Attempt:
     """Thousands of records share one subject and a few shards: each is checked once and kept once."""
     return _new_group(_KINDS[name], dict(facts), where)
+
+
+@lru_cache(maxsize=1024)
+def _shared_object(text: bytes) -> JsonObject:
+    return cast("JsonObject", json.loads(text))
 
 
 def _new_group(kind: _Kind, value: JsonObject, where: str) -> Subject | Shard | Attempt:

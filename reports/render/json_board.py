@@ -6,7 +6,7 @@ Room: pure; takes a Board and returns text. docs/schemas/board-1.json describes 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from lanes.record import Json, group_to_json
 from reports.admit import LiveProof
@@ -17,11 +17,12 @@ from reports.render.characters import as_unicode
 from reports.words import cell_status, cell_words
 
 SCHEMA = "board/1"
+_OPEN_LEVELS = 3  # board, columns, one column, its items; an item is one line
 
 
 def render_json(board: Board) -> str:
-    """The whole board as one JSON document in ASCII, sorted, ending in a newline."""
-    return json.dumps(_cleaned(board_to_json(board)), indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    """The whole board as one JSON document in ASCII, sorted, one claim or item a line, ending in a newline."""
+    return "".join(_written(board_to_json(board), 0)) + "\n"
 
 
 def board_to_json(board: Board) -> dict[str, Json]:
@@ -175,6 +176,22 @@ def _proof(proof: LiveProof | Observed) -> dict[str, Json]:
 
 def _reason(reason: Reason | None) -> Json:
     return None if reason is None else {"code": reason.code, "text": reason.text, "words": reason.words}
+
+
+def _written(value: Json, depth: int) -> Iterator[str]:
+    """A value with its outer levels on lines of their own: quick to write, and quick to compare by line."""
+    if depth > _OPEN_LEVELS or not value or not isinstance(value, dict | list):
+        yield json.dumps(_cleaned(value), sort_keys=True, ensure_ascii=True)
+        return
+    opened, closed = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    entries = sorted(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
+    yield opened
+    for number, (name, item) in enumerate(entries):
+        yield f"{',' if number else ''}\n{' ' * (depth + 1)}"
+        if name is not None:
+            yield f"{json.dumps(as_unicode(name))}: "
+        yield from _written(item, depth + 1)
+    yield f"\n{' ' * depth}{closed}"
 
 
 def _cleaned(value: Json) -> Json:

@@ -458,8 +458,9 @@ def test_a_bundle_that_cannot_be_read_whole_is_void(evidence: Evidence, code: st
     assert (void_codes(board), words(board, "offline")) == ([code], "not run: lane not run")
 
 
-def test_a_canary_that_was_not_refused_blocks_the_whole_lane(evidence: Evidence) -> None:
-    board = evidence.fold(evidence.bundle(evidence.record(), canary_end="not shown"))
+@pytest.mark.parametrize("when", ["canary_start", "canary_end"])
+def test_a_canary_that_was_not_refused_blocks_the_whole_lane(evidence: Evidence, when: str) -> None:
+    board = evidence.fold(evidence.bundle(evidence.record(), **{when: "not shown"}))
 
     assert (words(board, "offline"), notice_kinds(board)) == ("blocked: guard not shown", ["breach"])
 

@@ -137,8 +137,19 @@ def test_there_is_no_total_over_columns(board: Board) -> None:
     assert (numbers, [name for name in document if "total" in name or "summary" in name]) == ([], [])
 
 
-def test_the_json_board_is_ascii_with_sorted_keys(board: Board) -> None:
+def test_the_json_board_is_ascii_with_sorted_keys_and_an_item_a_line(board: Board) -> None:
     text = render_json(board)
+    document = json.loads(text)
 
-    assert text.isascii()
-    assert json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n" == text
+    def ordered(value: object) -> bool:
+        if isinstance(value, dict):
+            return list(value) == sorted(value) and all(map(ordered, value.values()))
+        return not isinstance(value, list) or all(map(ordered, value))
+
+    items = [line for line in text.splitlines() if '"node_id"' in line and '"provenance"' in line]
+    assert (text.isascii(), text.endswith("}\n"), ordered(document), len(items)) == (
+        True,
+        True,
+        True,
+        sum(len(column["items"]) for column in document["columns"]),
+    )
