@@ -106,7 +106,7 @@ class _Bench:
         self._unedited = self.new_copy("unedited")
 
     def new_copy(self, name: str) -> Copy:
-        copy = copy_again(self._source, self._work / name)
+        copy = copy_again(self._source, self._work / "copies" / name)
         link_libraries(copy, self._shared)
         return copy
 
@@ -141,7 +141,7 @@ class _Bench:
         )
 
     def remove(self, name: str) -> None:
-        shutil.rmtree(self._work / name, ignore_errors=True)
+        shutil.rmtree(self._work / "copies" / name, ignore_errors=True)
 
 
 class _Group:

@@ -9,6 +9,7 @@ import argparse
 import difflib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError
 from lanes.policy import LANES, check_marker, lane_policy
 from lanes.proof_declaration import load_proofs, select_proofs
+from lanes.proof_record import Result
 from lanes.record import Subject
 from lanes.runner import (
     EXIT_FAILED,
@@ -40,6 +42,7 @@ from reports.verdict import EVERYTHING, Asked
 
 OUT = Path("reports") / "out"
 MAX_PROOF_WORKERS = 64
+EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
 
@@ -211,15 +214,22 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         sys.stdout.write(f"guards: not run: no {'sample' if options.sample else 'proof'} is declared in lanes/proofs\n")
         return EXIT_NOTHING_RUN
     started = time.monotonic()
-    outcome = run_proofs(
-        root, out, proofs, environ, workers=int(options.workers), tell=lambda result: _write_now(result_lines(result))
-    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = run_proofs(root, out, proofs, environ, workers=int(options.workers), tell=_tell_result)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped: what was running is ended, the working tree was not touched\n")
+        return EXIT_STOPPED
     build_reports(out, root, datetime.now(UTC), subject=outcome.subject)
     _write_now(f"{total_line(outcome.results)} in {time.monotonic() - started:.0f} s\n")
     for name in outcome.changed:
         sys.stderr.write(f"{name} changed in the working tree while the proofs ran\n")
     _write_now(f"working tree {'changed' if outcome.changed else 'unchanged'}: {outcome.digest}\n")
     return proofs_exit_code(outcome.results, has_changed=bool(outcome.changed))
+
+
+def _tell_result(result: Result) -> None:
+    _write_now(result_lines(result))
 
 
 def _show(
