@@ -185,7 +185,7 @@ def test_one_live_record_reads_in_the_real_column(evidence: Evidence, record: di
 def test_a_cell_is_the_worst_of_its_parts_and_shows_them_all(evidence: Evidence) -> None:
     records = [evidence.record(node_id=f"lanes/offline/test_a.py::test_{n}") for n in range(3)]
     skipped = evidence.record(verdict="not run", node_id="lanes/offline/test_a.py::test_4", reason_code="platform")
-    failed = evidence.record(verdict="failed", node_id="lanes/offline/test_a.py::test_5")
+    failed = evidence.record(verdict="failed", node_id="lanes/offline/test_a.py::test_00")  # neither first nor last
 
     found = [
         words(evidence.fold(evidence.bundle(*records, *more)), "offline")
@@ -249,6 +249,7 @@ def test_a_claim_asks_for_more_answers_than_the_record_was_told(evidence: Eviden
 
 VOIDED = [
     pytest.param(lambda r: replace(r, lane="real", stored_class="live"), "lane", id="S4-other-lane"),
+    pytest.param(lambda r: replace(r, lane="snapshot"), "lane", id="S4-other-keyless-lane"),
     pytest.param(lambda r: replace(r, stored_class="live"), "self-graded", id="edge27-says-live"),
     pytest.param(lambda r: replace(r, stored_counts={"live": 1}), "self-graded", id="counts"),
     pytest.param(
