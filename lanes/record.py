@@ -31,7 +31,7 @@ REASONS: Mapping[str, str] = {
     "no-test": "no test",
     "unclassified-skip": "skipped without a reason code",
     "nothing-collected": "no tests",
-    "other-subject": "evidence of another subject",
+    "other-subject": "other subject",
     "credential-rejected": "credential rejected",
     "quota": "quota spent",
     "outage": "provider not available",

@@ -13,10 +13,10 @@ from reports.cells import STATUSES
 from reports.guards import Guards
 from reports.render.characters import as_line, as_text, width_of
 from reports.render.lines import guard_lines, reason_lines, subject_line, void_line
+from reports.render.table import lay_out, pad
 from reports.words import cell_words, counted_words, tally_words
 
 MIN_WIDTH = 44  # the six status words of the counts, in one piece
-_GAP = "   "
 _FAILURE_LINES = 12
 # Select Graphic Rendition codes, beside words that say the same.
 _COLOURS = {"passed": "32", "not run": "2", "stale": "33", "blocked": "35", "flaky": "33", "failed": "31"}
@@ -67,10 +67,6 @@ class _Paper:
         return f"\x1b[{_COLOURS[status]}m{status}\x1b[0m{padded[len(status) :]}"
 
 
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - width_of(text))
-
-
 def _cells_of(board: Board, row: Row) -> list[str]:
     return [as_line(cell_words(row.cells[column.id], is_live=column.is_live)) for column in board.columns]
 
@@ -79,17 +75,17 @@ def _table(board: Board, paper: _Paper) -> None:
     if not board.rows:
         paper.line("No claims.")
         return
-    head = [["claim", *(column.heading for column in board.columns)], ["", *(each.short for each in board.columns)]]
+    head = [
+        ["claim", *(as_line(column.heading) for column in board.columns)],
+        ["", *(each.short for each in board.columns)],
+    ]
     body = [[row.claim.id, *_cells_of(board, row)] for row in board.rows]
-    widths = [max(width_of(line[number]) for line in (*head, *body)) for number in range(len(head[0]))]
-    if sum(widths) + len(_GAP) * (len(widths) - 1) > paper.width:
+    whole = [0, *(number for number, column in enumerate(board.columns, start=1) if column.is_live)]
+    lines = lay_out(head, body, paper.width, whole=whole, paint=paper.painted)
+    if lines is None:
         _stack(board, paper)
-        return
-    for line in head:
-        paper.line(_GAP.join(_pad(text, width) for text, width in zip(line, widths, strict=True)))
-    for line in body:
-        padded = [paper.painted(text, _pad(text, width)) for text, width in zip(line, widths, strict=True)]
-        paper.line(_GAP.join(padded))
+    else:
+        paper.lines += lines
 
 
 def _stack(board: Board, paper: _Paper) -> None:
@@ -97,7 +93,7 @@ def _stack(board: Board, paper: _Paper) -> None:
     for row in board.rows:
         paper.wrapped(row.claim.id)
         for column, words in zip(board.columns, _cells_of(board, row), strict=True):
-            indent = f"  {_pad(column.heading, width)}  "
+            indent = f"  {pad(column.heading, width)}  "
             start = len(paper.lines)
             paper.wrapped(words, indent, " " * len(indent))
             paper.lines[start] = indent + paper.painted(words, paper.lines[start][len(indent) :])

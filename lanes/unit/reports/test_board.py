@@ -333,7 +333,7 @@ def test_edge50_evidence_of_another_subject_is_set_aside_by_name(evidence: Evide
 
     assert ([(s.lane, s.subject) for s in board.set_aside], words(board, "offline"), board.voids) == (
         [("offline", "19bd77e00000 dirty")],
-        "not run: evidence of another subject",
+        "not run: other subject",
         (),
     )
 
