@@ -5,11 +5,10 @@ Room: file input and output. The lane command comes in; nothing here decides wha
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from lanes.bundle import Bundle, find_bundles
@@ -17,18 +16,18 @@ from lanes.bundle_reading import read_bundle
 from lanes.claims import Claims, load_claims
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
-from lanes.providers import Provider, load_providers
-from lanes.record import Json, Subject
+from lanes.providers import Provider, load_providers, trust_store_digest
+from lanes.record import Subject
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
-from reports.board import Board, LastSeen, fold
+from reports.board import Board, fold
+from reports.history import HISTORY, read_last_seen, read_used_ids
 from reports.render.json_board import render_json
 from reports.render.junit import render_junit
 from reports.render.markdown import render_markdown
 from reports.render.text import render_text
 from reports.verdict import EVERYTHING, Asked, exit_code
 
-HISTORY = Path("reports") / "history.jsonl"
 FILE_WIDTH = 120
 CLAIMS = Path("lanes") / "claims.toml"
 TEXT, MARKDOWN, JSON = "board.txt", "board.md", "board.json"
@@ -61,7 +60,12 @@ def load_board(
     bundles: list[Bundle] = [read_bundle(folder) for folder in find_bundles(out_dir)]
     known = claims_of(root) if claims is None else claims
     about = current_subject(root) if subject is None else subject
-    admission = Admission(subject=about, providers=_provider_rows(load_providers()))
+    admission = Admission(
+        subject=about,
+        providers=_provider_rows(load_providers()),
+        trust_store=trust_store_digest(),
+        used_ids=read_used_ids(root),
+    )
     return fold(
         bundles,
         known,
@@ -103,47 +107,10 @@ def wants_colour(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
     return is_terminal and environ.get("TERM") != "dumb"
 
 
-def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
-    """The latest live pass of each claim in the history file; no file, no line.
-
-    Shape: a history line is a JSON object with claim, status, live, commit, at (ISO 8601), model and host. Lines of
-    another form are passed over: they say nothing about a live pass.
-    """
-    latest: dict[str, tuple[datetime, LastSeen]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return ()
-    for line in lines:
-        seen = _seen(line, now)
-        if seen is not None and (seen[1].claim_id not in latest or seen[0] > latest[seen[1].claim_id][0]):
-            latest[seen[1].claim_id] = seen
-    return tuple(latest[claim_id][1] for claim_id in sorted(latest))
-
-
 def claims_of(root: Path) -> Claims:
     """The claims of a project; none where it has no claims file."""
     path = root / CLAIMS
     return load_claims(path) if path.exists() else Claims()
-
-
-def _seen(line: str, now: datetime) -> tuple[datetime, LastSeen] | None:
-    try:
-        document: Json = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or document.get("status") != "passed" or document.get("live") is not True:
-        return None
-    texts = [document.get(name) for name in ("claim", "commit", "at", "model", "host")]
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    claim_id, commit, at, model, host = (str(text) for text in texts)
-    try:
-        when = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return when, LastSeen(claim_id, commit, max(0, (now - when).days), model, host)
 
 
 def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:

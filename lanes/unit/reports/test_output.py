@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lanes.bundle import Bundle, BundleWriter, bundle_folder, write_not_run
+from lanes.providers import load_providers, trust_store_digest
 from lanes.record import canonical_json, digest_json
-from reports.board import LastSeen
-from reports.output import build_reports, read_last_seen, show_board, wants_colour
+from reports.output import build_reports, show_board, wants_colour
 from reports.verdict import PASSED, VOID, Asked
 
 if TYPE_CHECKING:
@@ -169,55 +169,6 @@ def test_a_folder_without_bundles_still_gives_a_board_in_words(tmp_path: Path, e
     assert board_text(tmp_path / "new").count("not run: lane not run") >= 5
 
 
-def history(*lines: object) -> str:
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-SEEN = {
-    "claim": "journey.fix-test",
-    "status": "passed",
-    "live": True,
-    "commit": "19bd77e",
-    "at": "2031-03-04T02:00:00Z",
-    "model": "m",
-    "host": "h",
-}
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        pytest.param([], (), id="none"),
-        pytest.param([SEEN], (LastSeen("journey.fix-test", "19bd77e", 3, "m", "h"),), id="one"),
-        pytest.param(
-            [
-                SEEN,
-                SEEN | {"commit": "later", "at": "2031-03-06T02:00:00"},
-                SEEN | {"commit": "old", "at": "2031-01-01"},
-            ],
-            (LastSeen("journey.fix-test", "later", 1, "m", "h"),),
-            id="the-latest",
-        ),
-        pytest.param([SEEN | {"status": "failed"}, SEEN | {"live": False}, SEEN | {"live": "yes"}], (), id="no-pass"),
-        pytest.param([SEEN | {"at": "yesterday"}, [1], SEEN | {"model": None}], (), id="other-forms"),
-        pytest.param(
-            [SEEN | {"at": "2031-12-01"}], (LastSeen("journey.fix-test", "19bd77e", 0, "m", "h"),), id="future"
-        ),
-    ],
-)
-def test_the_latest_live_pass_is_read_from_the_history(
-    tmp_path: Path, lines: list[object], expected: tuple[LastSeen, ...]
-) -> None:
-    path = tmp_path / "history.jsonl"
-    path.write_text(history(*lines) + "no json\n")
-
-    assert read_last_seen(path, NOW) == expected
-
-
-def test_no_history_is_no_line(tmp_path: Path) -> None:
-    assert read_last_seen(tmp_path / "history.jsonl", NOW) == ()
-
-
 @pytest.mark.parametrize(
     ("environ", "is_terminal", "expected"),
     [
@@ -242,3 +193,51 @@ def test_the_board_is_shown_as_wide_as_the_terminal(evidence: Evidence) -> None:
     shown = show_board(board, {"NO_COLOR": "1"}, is_terminal=True, columns=60)
 
     assert max(len(line) for line in shown.splitlines()) <= 60
+
+
+def hosted(evidence: Evidence, trust_store: str) -> Bundle:
+    """A live record of a provider of the committed table, verified against a trust store."""
+    provider = next(each for each in load_providers() if each.peers == "global")
+    endpoint = {"scheme": "https", "host": provider.host, "port": 443, "path": f"{provider.path_prefix}chat"}
+    live = evidence.live_record()
+    tls = {"version": "TLSv1.3", "chain_verified": True, "name_verified": True, "trust_store": trust_store}
+    answer = {
+        **live.answers[0],
+        "provider_id": "sha256:1",
+        "provider_id_matches": True,
+        "wire": {"stream": True, "peer_ip": "104.18.2.1", "tls": tls, "endpoint": endpoint},
+    }
+    return evidence.bundle(
+        evidence.live_record(
+            answers=(answer,),
+            model={"provider": provider.name, "reported": "m-large", "endpoint": endpoint},
+            live_proof={**(live.live_proof or {}), "tls": tls, "provider_ids": ["sha256:1"]},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("trust_store", "words", "expected"),
+    [
+        pytest.param(trust_store_digest(), "passed 1", PASSED, id="locked-store"),
+        pytest.param("sha256:mine", "blocked: void evidence", VOID, id="edge15-another-store"),
+    ],
+)
+def test_a_provider_of_the_table_is_admitted_against_the_locked_trust_store_alone(
+    tmp_path: Path, evidence: Evidence, trust_store: str, words: str, expected: int
+) -> None:
+    leave(tmp_path, hosted(evidence, trust_store))
+
+    code = build(tmp_path, evidence, Asked(("real",), require_live=True))
+
+    assert (rows_of(tmp_path)[0]["real"]["words"], code) == (words, expected)  # type: ignore[index]
+
+
+def test_edge19_an_id_of_a_committed_cassette_voids_a_live_record(tmp_path: Path, evidence: Evidence) -> None:
+    (tmp_path / "cassettes").mkdir()
+    (tmp_path / "cassettes" / "a.yaml").write_text("provider_id: sha256:1\n")
+    leave(tmp_path, hosted(evidence, trust_store_digest()))
+
+    board, code = build_reports(tmp_path, tmp_path, NOW, subject=evidence.subject, claims=evidence.claims())
+
+    assert ([void.code for void in board.voids], code) == (["id-reuse"], VOID)

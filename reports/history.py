@@ -1,0 +1,85 @@
+"""What was seen before: the last live pass of each claim, and the provider ids that are used up.
+
+Room: file input. Output comes in; nothing of it ever fills a cell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lanes.record import Json, digest_bytes
+from reports.board import LastSeen
+
+HISTORY = Path("reports") / "history.jsonl"
+CASSETTES = Path("cassettes")
+_PROVIDER_ID = re.compile(r"""\bprovider_id["']?\s*:\s*["']?([^\s"',}\]]+)""")
+
+
+def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
+    """The latest live pass of each claim in the history file; no file, no line.
+
+    Shape: a history line is a JSON object with claim, status, live, commit, at (ISO 8601), model and host. Lines of
+    another form are passed over: they say nothing about a live pass.
+    """
+    latest: dict[str, tuple[datetime, LastSeen]] = {}
+    for document in _history_lines(path):
+        seen = _seen(document, now)
+        if seen is not None and (seen[1].claim_id not in latest or seen[0] > latest[seen[1].claim_id][0]):
+            latest[seen[1].claim_id] = seen
+    return tuple(latest[claim_id][1] for claim_id in sorted(latest))
+
+
+def _seen(document: dict[str, Json], now: datetime) -> tuple[datetime, LastSeen] | None:
+    if document.get("status") != "passed" or document.get("live") is not True:
+        return None
+    texts = [document.get(name) for name in ("claim", "commit", "at", "model", "host")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    claim_id, commit, at, model, host = (str(text) for text in texts)
+    try:
+        when = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return when, LastSeen(claim_id, commit, max(0, (now - when).days), model, host)
+
+
+def read_used_ids(root: Path) -> frozenset[str]:
+    """The digests of every provider id in a cassette or in the history: a new live answer carries none of them.
+
+    Shape: an id that is written as a digest is taken as it is, any other is digested.
+    """
+    found = {each if each.startswith("sha256:") else digest_bytes(each.encode()) for each in _ids_in_cassettes(root)}
+    return frozenset(found.union(_ids_in_history(root / HISTORY)))
+
+
+def _ids_in_cassettes(root: Path) -> Iterator[str]:
+    for path in sorted((root / CASSETTES).rglob("*.yaml")):
+        for match in _PROVIDER_ID.finditer(path.read_text(encoding="utf-8", errors="replace")):
+            if match.group(1) not in {"null", "~"}:
+                yield match.group(1)
+
+
+def _ids_in_history(path: Path) -> Iterator[str]:
+    for document in _history_lines(path):
+        ids = document.get("provider_ids")
+        if isinstance(ids, list):
+            yield from (each for each in ids if isinstance(each, str))
+
+
+def _history_lines(path: Path) -> Iterator[dict[str, Json]]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            document: Json = json.loads(line)
+        except ValueError:  # a line that is no JSON tells of no live pass; the chain of digests will name it
+            continue
+        if isinstance(document, dict):
+            yield document
