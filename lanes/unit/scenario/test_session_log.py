@@ -57,6 +57,16 @@ async def test_a_changed_request_is_a_divergence_that_names_the_field() -> None:
     assert difference.endswith('is "another task"')
 
 
+async def test_a_later_request_is_compared_as_strictly_as_the_first() -> None:
+    player = SessionLogPlayer(LOGS / "fix-test")
+    first, second = (json.loads(json.dumps(exchange.body)) for exchange in player.log.exchanges[:2])
+    second["messages"][-1]["content"] = "another result"
+
+    answers = [await _send(player, body) for body in (first, second)]
+
+    assert ([answer.status_code for answer in answers], len(player.misses)) == ([200, 400], 1)
+
+
 async def test_a_type_that_changed_is_a_divergence() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
     body = {**json.loads(json.dumps(player.log.exchanges[0].body)), "stream": 1}

@@ -20,10 +20,12 @@ def workspace(root: Path, spill: Path) -> Workspace:
     (root / "inside").mkdir()
     (root / "inside" / "a.txt").write_text("a", encoding="utf-8")
     (root.parent / "outside.txt").write_text("secret", encoding="utf-8")
+    (root.parent / f"{root.name}-next").mkdir()
     (root / "link-out").symlink_to(root.parent / "outside.txt")
     (root / "link-up").symlink_to("..")
     (root / "link-in").symlink_to("inside/a.txt")
     (root / "link-loop").symlink_to("link-loop")
+    (root / "link-next").symlink_to(root.parent / f"{root.name}-next")
     return Workspace(root, spill_dir=spill)
 
 
@@ -36,6 +38,7 @@ def workspace(root: Path, spill: Path) -> Workspace:
         pytest.param("link-out", "PATH_OUTSIDE", id="link-to-a-file-outside"),
         pytest.param("link-up/outside.txt", "PATH_OUTSIDE", id="link-to-a-folder-outside"),
         pytest.param("link-up/new/file.txt", "PATH_OUTSIDE", id="new-file-behind-a-link-outside"),
+        pytest.param("link-next/secret.txt", "PATH_OUTSIDE", id="folder-whose-name-begins-like-ours"),
         pytest.param("@output/../outside.txt", "PATH_OUTSIDE", id="out-of-the-spilled-outputs"),
         pytest.param("", "PATH_INVALID", id="empty"),
         pytest.param("a\0b", "PATH_INVALID", id="nul"),
