@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.loop.tools import ToolOutput
 
 from harness.errors import UsageError
+from harness.loop.tools import ToolOutput
 from harness.tools.shipped import build_tools
 from harness.tools.workspace import Place, ToolError, Workspace
 
