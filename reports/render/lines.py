@@ -29,15 +29,17 @@ def void_line(void: Void) -> str:
 
 
 def reason_lines(board: Board) -> list[str]:
-    """Why columns and cells are not run or blocked, with the free text of each reason."""
+    """Why columns and cells are not run or blocked, with the free text of each reason and the claims it holds for."""
     found: list[str] = []
     for column in board.columns:
         if column.not_run is not None:
             found.append(f"{column.heading}: not run: {column.not_run.words}")
             continue
+        claims: dict[str, list[str]] = {}
         for row in board.rows:
             if reason := cell_reason(row.cells[column.id]):
-                found.append(f"{column.heading}, {row.claim.id}: {reason}")
+                claims.setdefault(reason, []).append(row.claim.id)
+        found += [f"{column.heading}, {reason}: {', '.join(ids)}" for reason, ids in claims.items()]
     return found
 
 

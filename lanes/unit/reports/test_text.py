@@ -51,7 +51,7 @@ claims per column, passed/failed/flaky/stale/blocked/not run:  Unit 1/0/0/0/0/1 
 Last seen live: journey.fix-test on 19bd77e (not this commit), 3 days ago, m-large-0221 at api.acme.example
 
 Why cells are not run or blocked:
-  Unit, journey.fix-test: no test
+  Unit, no test: journey.fix-test
   Snapshot: not run: lane not run
   Real API: not run: no key: set ACME_API_KEY
 
