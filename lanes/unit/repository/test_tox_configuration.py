@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-KEYLESS = ("unit", "snapshot", "replay", "offline", "lint", "report", "demo", "accept", "proofs")
+KEYLESS = ("unit", "snapshot", "replay", "offline", "lint", "report", "demo", "accept", "proofs", "proofs-sample")
 WITH_KEYS = ("real", "record")
 KEYS = {"DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
 KNOWN_KEYS = {
@@ -93,7 +93,7 @@ def test_no_outcome_is_retried_or_ignored(resolved: dict[str, Any]) -> None:
 
 
 def test_plain_tox_is_lint_the_keyless_lanes_and_the_board(resolved: dict[str, Any]) -> None:
-    assert resolved["env_list"] == ["lint", "unit", "snapshot", "replay", "offline", "report"]
+    assert resolved["env_list"] == ["lint", "unit", "snapshot", "replay", "offline", "proofs-sample", "report"]
 
 
 def test_real_is_not_in_the_default_list(resolved: dict[str, Any]) -> None:
