@@ -14,11 +14,13 @@ from harness.log.events import (
     EndSeed,
     Event,
     InboxSpliced,
+    StepStart,
     TurnEnd,
     TurnReason,
     TurnStart,
 )
 from harness.log.inbox import Inbox, apply
+from harness.log.session_log import SessionLog
 from harness.model.chunks import Usage, UsageChunk
 from harness.model.messages import MessageId, text_of
 
@@ -44,7 +46,8 @@ def receipt_interval(events: Sequence[Event], message_id: MessageId, seed_length
     """
     inbox = Inbox()
     first: int | None = None
-    for event in events:
+    entered = False  # whether the turn at hand came to a step
+    for event in events.without_chunks() if isinstance(events, SessionLog) else events:
         payload = event.payload
         if isinstance(payload, InboxSpliced) and event.seq >= (seed_length or 0):
             inbox = apply(inbox, payload)
@@ -54,30 +57,38 @@ def receipt_interval(events: Sequence[Event], message_id: MessageId, seed_length
                 item.id == message_id and item.fate in ("canceled", "replaced") for item in payload.removed
             ):
                 return Interval(first, event.seq)
+        elif isinstance(payload, TurnStart):
+            entered = False
+        elif isinstance(payload, StepStart):
+            entered = True
         elif first is not None and isinstance(payload, TurnEnd):
-            if not inbox.has_waking or _stopped(events, event.seq):
+            if not inbox.has_waking or _stopped(events, event.seq, entered=entered):
                 return Interval(first, event.seq)
         elif first is not None and isinstance(payload, EndSeed):
             return Interval(first, event.seq)
     return None if first is None else Interval(first, None)
 
 
-def _stopped(events: Sequence[Event], turn_end: int) -> bool:
+def _stopped(events: Sequence[Event], turn_end: int, *, entered: bool) -> bool:
     """Whether the driver stopped at that turn end although something waits.
 
-    It goes on by itself after every ordinary end. After the others it stops, unless a wake came before the end was
-    written; then the next turn starts without a new message in between.
+    It goes on by itself after every ordinary end of a turn that came to a step. After the others it stops; only after
+    an abort it does not when a wake came before the end was written: the next turn then starts without a new message
+    in between.
     """
     payload = events[turn_end].payload
     assert isinstance(payload, TurnEnd)  # noqa: S101 - the caller has seen it; tells the type checker
     if payload.reason.kind in ("error", "blocked", "interrupted"):
         return True
+    if payload.reason.kind == "completed":
+        return not entered
     if payload.reason.kind != "aborted":
         return False
-    for event in events[turn_end + 1 :]:
-        if isinstance(event.payload, TurnStart):
+    for seq in range(turn_end + 1, len(events)):
+        following = events[seq].payload
+        if isinstance(following, TurnStart):
             return False
-        if isinstance(event.payload, InboxSpliced | EndSeed):
+        if isinstance(following, InboxSpliced | EndSeed):
             return True
     return True
 

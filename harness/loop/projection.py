@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from harness.log.events import (
     AssistantMessage,
+    EndSeed,
+    Event,
     Header,
     InboxSpliced,
     Replace,
@@ -77,20 +79,32 @@ class Projection:
     def _catch_up(self) -> None:
         if self._seen == len(self._log):
             return
+        if self._seen == 0 and (ended := self._log.last(EndSeed)) is not None:
+            self._take_ended_lifetimes(ended.seq)
         for event in self._log.since(self._seen):
-            payload = event.payload
-            self._state = advance(self._state, event)
-            if isinstance(payload, InboxSpliced):
-                if event.seq >= self._seed_length:
-                    self._inbox = apply(self._inbox, payload)
-            elif isinstance(payload, RequestHeader):
-                self._header = payload.header
-            elif isinstance(payload, RequestContext):
-                self._context = payload
-            elif isinstance(payload, AssistantMessage):
-                self._calls.update(call.id for call in tool_calls_of(payload.message))
-            elif isinstance(payload, ToolCall):
-                self._calls.add(payload.call_id)
-            if isinstance(event.surface_op, Replace):
-                self._rewrites += 1
-            self._seen = event.seq + 1
+            self._take(event)
+
+    def _take_ended_lifetimes(self, last: int) -> None:
+        """Read up to that seq without the stream pieces: they say how a step finished, and those turns are over."""
+        for event in self._log.without_chunks():
+            if event.seq > last:
+                break
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        payload = event.payload
+        self._state = advance(self._state, event)
+        if isinstance(payload, InboxSpliced):
+            if event.seq >= self._seed_length:
+                self._inbox = apply(self._inbox, payload)
+        elif isinstance(payload, RequestHeader):
+            self._header = payload.header
+        elif isinstance(payload, RequestContext):
+            self._context = payload
+        elif isinstance(payload, AssistantMessage):
+            self._calls.update(call.id for call in tool_calls_of(payload.message))
+        elif isinstance(payload, ToolCall):
+            self._calls.add(payload.call_id)
+        if isinstance(event.surface_op, Replace):
+            self._rewrites += 1
+        self._seen = event.seq + 1

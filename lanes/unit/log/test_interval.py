@@ -9,6 +9,7 @@ from harness.log.events import (
     Cause,
     EndSeed,
     StepEnd,
+    StepStart,
     TurnEnd,
     TurnReason,
     TurnStart,
@@ -42,10 +43,13 @@ class Story:
             self.inbox = apply(self.inbox, payload)
         return len(self.log) - 1
 
-    def turn(self, reason=None, inside=lambda: None):
+    def turn(self, reason=None, inside=lambda: None, *, steps=1):
         self.turns += 1
         self.log.append(TurnStart(self.turns))
         self.write(*(payload for payload, _ in claim_payloads(self.inbox, self.turns, True)))
+        for step in range(1, steps + 1):
+            self.log.append(StepStart(self.turns, step))
+            self.log.append(StepEnd(self.turns, step))
         inside()
         return self.log.append(TurnEnd(self.turns, reason or TurnReason("completed"))).seq
 
@@ -123,6 +127,18 @@ def test_an_end_that_stops_the_driver_ends_the_interval_although_something_waits
     story.queue("c")
     story.turn()
     assert story.of("a") == Interval(first, last)
+
+
+def test_CL11_a_turn_without_a_step_stops_the_driver_and_ends_the_interval_although_something_waits(make):
+    story = Story(make)
+    first = story.queue("a")
+    story.queue("b")
+    last = story.turn(steps=0)
+    story.queue("c")
+    assert (story.of("a"), story.of("b")) == (Interval(first, last), Interval(first + 1, last))
+    story.turn()
+    end = story.turn()
+    assert (story.of("a"), story.of("c")) == (Interval(first, last), Interval(last + 1, end))
 
 
 def test_an_abort_that_parks_the_rest_ends_the_interval(make):
