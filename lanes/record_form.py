@@ -115,7 +115,7 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
         stored_counts=None if counts is None else _shared_object(canonical_json(counts)),
         stored_id=cast("str | None", stored["record_id"]),
     )
-    if record.to_json(with_id=False) != {name: value for name, value in current.items() if name != "record_id"}:
+    if not _is_whole(current):
         record.keep_source(current)  # it leaves fields out that writing would add; kept as it is, not as it would be
     return record
 
@@ -123,6 +123,14 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
 def subject_from_json(value: Json) -> Subject:
     """Read a subject; raises EvidenceError for a field of the wrong type."""
     return _group_from_json(Subject, value, "subject")
+
+
+def _is_whole(document: JsonObject) -> bool:
+    groups = [(Subject, document.get("subject")), (Shard, document.get("shard"))]
+    groups += [(Attempt, attempt) for attempt in _items(document, "attempts")]
+    return document.keys() >= _KNOWN and all(
+        isinstance(group, Mapping) and group.keys() >= _GROUP_FIELDS[kind].keys() for kind, group in groups
+    )
 
 
 _ALIKE = ("guard", "script", "cassette", "model")  # groups that most records of a lane have in common

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from lanes.bundle import Bundle, find_bundles
@@ -23,7 +24,7 @@ from reports.admit import Admission, ProviderRow
 from reports.board import Board, fold
 from reports.history import HISTORY, read_last_seen, read_used_ids
 from reports.render.json_board import render_json
-from reports.render.junit import render_junit
+from reports.render.junit import render_column
 from reports.render.markdown import render_markdown
 from reports.render.text import render_text
 from reports.verdict import EVERYTHING, Asked, exit_code
@@ -79,18 +80,19 @@ def load_board(
 def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:
     """Write the board in every form and return the files."""
     out_dir.mkdir(parents=True, exist_ok=True)
-    documents = {
-        TEXT: render_text(board, width=FILE_WIDTH),
-        MARKDOWN: render_markdown(board),
-        JSON: render_json(board),
+    renders: dict[str, Callable[[], str]] = {
+        TEXT: lambda: render_text(board, width=FILE_WIDTH),
+        MARKDOWN: lambda: render_markdown(board),
+        JSON: lambda: render_json(board),
     }
-    documents |= {f"junit-{_file_part(column)}.xml": text for column, text in render_junit(board).items()}
+    for column in board.columns:
+        renders[f"junit-{_file_part(column.id)}.xml"] = partial(render_column, board, column)
     for stale in out_dir.glob("junit-*.xml"):
-        if stale.name not in documents:
+        if stale.name not in renders:
             stale.unlink()
-    for name, text in documents.items():
-        _write_whole(out_dir / name, text)
-    return tuple(out_dir / name for name in documents)
+    for name, render in renders.items():  # one after the other: a large board is held as one text at a time
+        _write_whole(out_dir / name, render())
+    return tuple(out_dir / name for name in renders)
 
 
 def show_board(board: Board, environ: Mapping[str, str], *, is_terminal: bool, columns: int) -> str:

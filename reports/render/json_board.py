@@ -6,6 +6,7 @@ Room: pure; takes a Board and returns text. docs/schemas/board-1.json describes 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from lanes.record import Json, group_to_json
@@ -17,6 +18,7 @@ from reports.render.characters import as_unicode
 from reports.words import cell_status, cell_words
 
 SCHEMA = "board/1"
+_SUSPECT = re.compile(r"\\u(d[89a-f]|fff[ef])")  # halves of pairs, also those of whole characters, and non-characters
 _OPEN_LEVELS = 3  # board, columns, one column, its items; an item is one line
 
 
@@ -181,7 +183,8 @@ def _reason(reason: Reason | None) -> Json:
 def _written(value: Json, depth: int) -> Iterator[str]:
     """A value with its outer levels on lines of their own: quick to write, and quick to compare by line."""
     if depth > _OPEN_LEVELS or not value or not isinstance(value, dict | list):
-        yield json.dumps(_cleaned(value), sort_keys=True, ensure_ascii=True)
+        text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+        yield json.dumps(_cleaned(value), sort_keys=True, ensure_ascii=True) if _SUSPECT.search(text) else text
         return
     opened, closed = ("{", "}") if isinstance(value, dict) else ("[", "]")
     entries = sorted(value.items()) if isinstance(value, dict) else [(None, item) for item in value]

@@ -23,7 +23,7 @@ _BY_NUMBER_IN_TEXT = re.compile("[\r\x7f-\x9f\u2028]")
 
 def render_junit(board: Board) -> dict[str, str]:
     """The JUnit document of every column, by column id; there is never one for all of them."""
-    return {column.id: _document(board, column) for column in board.columns}
+    return {column.id: render_column(board, column) for column in board.columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class _Case:
     inner: tuple[str, ...]
 
 
-def _document(board: Board, column: Column) -> str:
+def render_column(board: Board, column: Column) -> str:
+    """The JUnit document of one column of a board."""
     cases = [_case_of_item(item) for item in column.items] + _claims_without_item(board, column)
     counts = {name: sum(1 for case in cases if case.outcome == name) for name in ("failure", "error", "skipped")}
     attributes = {
