@@ -25,6 +25,7 @@ from reports.board import Board, fold
 from reports.history import HISTORY, read_last_seen, read_used_ids
 from reports.render.json_board import render_json
 from reports.render.junit import render_column
+from reports.render.markdown import render_column as render_column_page
 from reports.render.markdown import render_markdown
 from reports.render.text import render_text
 from reports.verdict import EVERYTHING, Asked, exit_code
@@ -86,8 +87,10 @@ def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:
         JSON: lambda: render_json(board),
     }
     for column in board.columns:
-        renders[f"junit-{_file_part(column.id)}.xml"] = partial(render_column, board, column)
-    for stale in out_dir.glob("junit-*.xml"):
+        name = _file_part(column.id)
+        renders[f"junit-{name}.xml"] = partial(render_column, board, column)
+        renders[f"column-{name}.md"] = partial(render_column_page, board, column)
+    for stale in (*out_dir.glob("junit-*.xml"), *out_dir.glob("column-*.md")):
         if stale.name not in renders:
             stale.unlink()
     for name, render in renders.items():  # one after the other: a large board is held as one text at a time

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from reports.board import Board, Row
+from reports.board import Board, Column, Row
 from reports.guards import Guard
 from reports.items import Item
 from reports.proof_words import guards_line
@@ -45,6 +45,31 @@ def render_markdown(board: Board, *, max_bytes: int = MAX_BYTES) -> str:
     unclaimed = [f"- {escape(c.heading)}: {counted_words(c.unclaimed)}" for c in board.columns if c.unclaimed.total]
     page.part("Items that speak for no claim", unclaimed)
     return page.text()
+
+
+def render_column(board: Board, column: Column, *, max_bytes: int = MAX_BYTES) -> str:
+    """One column as a page of its own, as its lane's job publishes it, within max_bytes of UTF-8.
+
+    Shape: a claim that does not ask for the lane has no row.
+    """
+    page = _Page(max_bytes - _RESERVE)
+    page.keep([f"## {escape(column.heading)}: {escape(column.sub_heading)}", ""])
+    page.keep([f"**{escape(board.banner)}**", "", escape(subject_line(board)), ""])
+    page.keep([f"passed/failed/flaky/stale/blocked/not run: {tally_words(column.tally)}", ""])
+    page.keep([f"Supports: {escape(column.supports)}", "", f"Does not prove: {escape(column.does_not_prove)}"])
+    voids = [f"- {escape(void_line(void))}" for void in board.voids if void.lane == column.lane]
+    page.part("Void evidence, counted for nothing", voids)
+    page.part(
+        "Failed, flaky and blocked", [lines for item in column.items if (lines := _failure(column.heading, item))]
+    )
+    asked = [row for row in board.rows if row.cells[column.id] is not None]
+    rows = [f"| {escape(row.claim.id)} | {_words(row, column)} | {escape(row.claim.sentence)} |" for row in asked]
+    page.part("Claims", rows, head=["| claim | status | in words |", "| --- | --- | --- |"])
+    return page.text()
+
+
+def _words(row: Row, column: Column) -> str:
+    return escape(cell_words(row.cells[column.id], is_live=column.is_live))
 
 
 def escape(value: str) -> str:
@@ -107,7 +132,7 @@ def _claim_head(board: Board) -> list[str]:
 
 
 def _claim_row(board: Board, row: Row) -> str:
-    words = [escape(cell_words(row.cells[column.id], is_live=column.is_live)) for column in board.columns]
+    words = [_words(row, column) for column in board.columns]
     return f"| {escape(row.claim.id)} | {' | '.join(words)} |"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lanes.bundle import ExpectedItem
 from lanes.claims import Claims
-from reports.render.markdown import MAX_BYTES, escape, render_markdown
+from reports.render.markdown import MAX_BYTES, escape, render_column, render_markdown
 from reports.words import NO_LIVE
 
 if TYPE_CHECKING:
@@ -126,3 +126,29 @@ def test_the_limit_holds_whatever_it_is(evidence: Evidence, limit: int) -> None:
     text = render_markdown(evidence.fold(evidence.bundle(*records)), max_bytes=limit)
 
     assert (len(text.encode("utf-8")) <= limit, "left out: the summary is full." in text) == (True, True)
+
+
+def test_a_column_page_holds_its_own_lane_and_what_it_does_not_prove(evidence: Evidence) -> None:
+    board = evidence.fold(
+        evidence.bundle(evidence.record()), evidence.bundle(lane="real", not_run_code="no-key", canary_start="")
+    )
+
+    pages = {column.id: render_column(board, column) for column in board.columns}
+
+    assert list(pages) == ["unit", "snapshot", "replay", "offline", "real"]
+    assert [("passed 1" in page, "not run: no key" in page, "Does not prove: " in page) for page in pages.values()] == [
+        (False, False, True),
+        (False, False, True),
+        (False, False, True),
+        (True, False, True),
+        (False, True, True),
+    ]
+
+
+def test_the_real_page_of_a_board_without_live_proof_opens_with_the_banner_and_no_pass(evidence: Evidence) -> None:
+    board = evidence.fold(evidence.bundle(evidence.record()))
+
+    page = render_column(board, board.columns[-1])
+
+    words = page.replace("passed/failed/flaky/stale/blocked/not run", "")
+    assert (NO_LIVE in page.split("###")[0], "passed" in words, "\u2713" in page) == (True, False, False)

@@ -67,6 +67,11 @@ def test_bundles_on_the_disk_become_every_output_and_an_exit_code(out: Path, evi
             "board.json",
             "board.md",
             "board.txt",
+            "column-offline.md",
+            "column-real.md",
+            "column-replay.md",
+            "column-snapshot.md",
+            "column-unit.md",
             "junit-offline.xml",
             "junit-real.xml",
             "junit-replay.xml",
@@ -86,12 +91,13 @@ def test_the_same_bundles_give_the_same_bytes(out: Path, evidence: Evidence) -> 
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == first
 
 
-def test_a_junit_file_of_a_column_that_is_gone_does_not_stay(out: Path, evidence: Evidence) -> None:
-    (out / "junit-real-local.xml").write_text("<testsuites/>")
+@pytest.mark.parametrize("name", ["junit-real-local.xml", "column-real-local.md"])
+def test_a_file_of_a_column_that_is_gone_does_not_stay(out: Path, evidence: Evidence, name: str) -> None:
+    (out / name).write_text("old")
 
     build(out, evidence)
 
-    assert not (out / "junit-real-local.xml").exists()
+    assert not (out / name).exists()
 
 
 def edited(line: bytes, *, with_id: bool) -> bytes:
