@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.errors import PeerError
 from harness.model.chunks import Chunk, Failure, Finish, FinishKind, Usage, UsageChunk
-from harness.wire.sse import SseDecoder
+from harness.wire.sse import MAX_EVENT_BYTES, SseDecoder
 
 
 class EventReader(Protocol):
@@ -48,10 +48,10 @@ class AnswerStream:
     from mere signs of life.
     """
 
-    def __init__(self, reader: EventReader) -> None:
+    def __init__(self, reader: EventReader, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.payloads = 0
         self.finished = False
-        self._events = SseDecoder()
+        self._events = SseDecoder(max_event_bytes)
         self._reader = reader
 
     def feed(self, data: bytes) -> tuple[Chunk, ...]:
