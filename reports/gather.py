@@ -100,8 +100,7 @@ def _column_of_record(record: Record, fallback: str, providers: Mapping[str, Pro
 def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, gathered: Gathered) -> None:
     lane = bundles[0].header.lane
     findings = gathered.findings
-    # column and item, to observation key, to its distinct records
-    observed: dict[tuple[str, str], dict[str, dict[str, Judged]]] = {}
+    observed: dict[tuple[str, str], list[Judged]] = {}  # by column and item
     voided: dict[str, Void] = {}
     for bundle in bundles:
         kept, refused = _judge_bundle(bundle, rules)
@@ -110,16 +109,14 @@ def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, ga
             voided[void.node_id] = min(void, voided.get(void.node_id, void))
         for each in kept:
             place = _column_of_record(each.record, column_id, rules.admission.providers)
-            key = "\n".join(map(str, each.record.observation_key))
-            found = observed.setdefault((place, each.record.node_id), {})
-            found.setdefault(key, {})[each.record.record_id] = each
+            observed.setdefault((place, each.record.node_id), []).append(each)
     down = guard_down(bundles)
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
     places = {column_id, *(place for place, _node_id in observed)}
     columns = {place: gathered.columns.setdefault(place, Column()) for place in sorted(places)}
     for (place, node_id), observations in sorted(observed.items()):
-        item = _fold_item(node_id, [tuple(found.values()) for found in observations.values()], rules, lane, findings)
+        item = _fold_item(node_id, observations, rules, lane, findings)
         if down and item.status in {"passed", "stale", "flaky"}:
             item = Item(node_id, item.claim_ids, "blocked", Reason("guard-down", down))
         columns[place].items.append(item)
@@ -184,19 +181,18 @@ def _reason_not_run(bundles: Sequence[Bundle]) -> Reason:
     return Reason(*told[0]) if told else Reason("nothing-collected")
 
 
-def _fold_item(
-    node_id: str, observations: Sequence[Sequence[Judged]], rules: Rules, lane: str, findings: Findings
-) -> Item:
-    every = sorted((each for found in observations for each in found), key=lambda each: each.record.record_id)
+def _fold_item(node_id: str, observations: Sequence[Judged], rules: Rules, lane: str, findings: Findings) -> Item:
+    distinct = {each.record.record_id: each for each in observations}
+    every = [distinct[record_id] for record_id in sorted(distinct)]
     claim_ids = tuple(sorted({each for found in every for each in _claims_of(found.record, rules)}))
     for claim_id in claim_ids:
         if claim_id not in rules.claims.by_id and len(rules.claims):
             findings.notices.add(
                 Notice(lane, "unknown claim", f"{node_id} names claim {claim_id!r}, which is not there")
             )
-    torn = next((found for found in observations if len(found) > 1), None)
-    if torn is not None:
-        ids = ", ".join(sorted(each.record.record_id for each in torn))
+    torn = _find_conflict(every)
+    if torn:
+        ids = ", ".join(torn)
         findings.notices.add(Notice(lane, "conflict", f"{node_id} was recorded twice with different content: {ids}"))
         return Item(node_id, claim_ids, "blocked", Reason("conflict", ids))
     shards = {(each.record.run_id, each.record.shard.index) for each in every}
@@ -227,6 +223,16 @@ def _fold_item(
         properties=_properties(record),
         crashed=any(each.crashed for each in every),
     )
+
+
+def _find_conflict(every: Sequence[Judged]) -> list[str]:
+    """The ids of records that tell different things of one observation; none when there are no such."""
+    if len(every) < 2:
+        return []
+    found: dict[tuple[str, str, int, int, str], list[str]] = {}
+    for each in every:
+        found.setdefault(each.record.observation_key, []).append(each.record.record_id)
+    return next((ids for ids in found.values() if len(ids) > 1), [])
 
 
 def _properties(record: Record) -> tuple[tuple[str, str], ...]:
