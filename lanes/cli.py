@@ -56,6 +56,7 @@ commands:
   accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
   proofs         break each guard on a copy and see its tests turn red
+  ids            list the edges of the specifications that no test names
 
 example:
   lanes run offline -n 2 -k journeys
@@ -92,6 +93,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "accept": _accept,
         "record": _record,
         "proofs": _proofs,
+        "ids": _ids,
     }
     match arguments:
         case ["-h" | "--help" | "help", *_]:
@@ -226,6 +228,19 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         sys.stderr.write(f"{name} changed in the working tree while the proofs ran\n")
     _write_now(f"working tree {'changed' if outcome.changed else 'unchanged'}: {outcome.digest}\n")
     return proofs_exit_code(outcome.results, has_changed=bool(outcome.changed))
+
+
+def _ids(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    from lanes.id_coverage import id_coverage
+
+    parser = _parser("ids", "List the edges of the specifications that no test names.", "lanes ids loop headless")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group of lanes/spec_ids.toml, all by default")
+    options = parser.parse_args(list(arguments))
+    groups = id_coverage(options.root.resolve(), options.groups)
+    for group in groups:
+        sys.stdout.write(f"{group.name}: {len(group.ids)} ids, {len(group.missing)} without a test\n")
+        sys.stdout.write("".join(f"  {each}\n" for each in group.missing))
+    return EXIT_FAILED if any(group.missing for group in groups) else EXIT_PASSED
 
 
 def _tell_result(result: Result) -> None:
