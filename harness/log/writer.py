@@ -103,8 +103,19 @@ class SessionWriter:
         finally:
             self._detach()
             self._disarm()
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
-            self._thread.shutdown(wait=False)
+            await self._release()
+
+    async def abandon(self) -> None:
+        """Let go of the file and the lock without writing what waits; for a session that nobody came to know of."""
+        if self._closed:
+            return
+        self._closed = True
+        self._detach()
+        self._disarm()
+        if self._write is not None:
+            await asyncio.wait({self._write})
+            self._disarm()
+        await self._release()
 
     def _arm(self, _event: Event | None) -> None:
         """Begin the window; events that come within it do not move its end."""
@@ -169,6 +180,10 @@ class SessionWriter:
             self._file.append(lines)
         self._durable = batch[-1].seq + 1
         self.writes += 1
+
+    async def _release(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
+        self._thread.shutdown(wait=False)
 
     def _let_go(self) -> None:
         """Blocking, behind every write that was begun."""
