@@ -21,8 +21,8 @@ from harness.log.events import (
 )
 from harness.log.inbox import Inbox, apply
 from harness.log.session_log import SessionLog
-from harness.model.chunks import Usage, UsageChunk
-from harness.model.messages import MessageId, text_of
+from harness.model.chunks import Finish, TextDelta, Usage, UsageChunk
+from harness.model.messages import Message, MessageId, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,39 @@ def _from_first_turn(events: Iterable[Event], first_seq: int) -> Iterator[Event]
             yield event
 
 
-def final_text(events: Iterable[Event], first_seq: int = 0) -> str:
-    """The last text an assistant message carries from that seq and its first turn on; an empty one erases nothing.
+def final_message(events: Iterable[Event], first_seq: int = 0) -> Message | None:
+    """The last assistant message with text from that seq and its first turn on, or None.
 
     A message that replaces an older one says nothing new and is passed over.
     """
-    text = ""
+    found: Message | None = None
     for event in _from_first_turn(events, first_seq):
-        if isinstance(event.payload, AssistantMessage) and event.surface_op == "append":
-            text = text_of(event.payload.message) or text
+        payload = event.payload
+        if isinstance(payload, AssistantMessage) and event.surface_op == "append" and text_of(payload.message):
+            found = payload.message
+    return found
+
+
+def final_text(events: Iterable[Event], first_seq: int = 0) -> str:
+    """The last text an assistant message carries from that seq and its first turn on; an empty one erases nothing."""
+    found = final_message(events, first_seq)
+    return "" if found is None else text_of(found)
+
+
+def streamed_text(events: Iterable[Event], first_seq: int = 0) -> str:
+    """The text of the last answer that began to say something, also when it never became a message."""
+    text = ""
+    is_new = True
+    for event in _from_first_turn(events, first_seq):
+        payload = event.payload
+        if isinstance(payload, StepStart):
+            is_new = True
+        elif isinstance(payload, AssistantChunk):
+            if isinstance(payload.chunk, Finish):
+                is_new = True
+            elif isinstance(payload.chunk, TextDelta) and payload.chunk.text:
+                text = payload.chunk.text if is_new else text + payload.chunk.text
+                is_new = False
     return text
 
 

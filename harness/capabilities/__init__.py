@@ -1,0 +1,1 @@
+"""What an agent can do beyond its own turn and tools: have children, and keep its history short."""
