@@ -1,6 +1,7 @@
 """The one factory: settings and a way to the model become an agent, by plain calls in plain order.
 
-Room: surfaces come in; nobody else constructs an agent. Clock, ids, jitter and sleep are bound here and nowhere deeper.
+Room: surfaces come in; nobody else constructs an agent, also not for a child. Clock, ids, jitter and sleep are bound
+here and nowhere deeper.
 """
 
 from __future__ import annotations
@@ -11,21 +12,33 @@ import itertools
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import httpx
 
+from harness.capabilities.compaction import Compaction, Outcome
+from harness.capabilities.delegation import NAME as DELEGATE
+from harness.capabilities.delegation import build_delegate_tool
+from harness.capabilities.lifecycle import Closing, check_wanted, open_wanted, unless_cancelled
+from harness.capabilities.live_agents import Beginning, LiveAgents
+from harness.capabilities.subagents import ChildPlan, SubagentNotice, Subagents
 from harness.errors import UsageError
 from harness.log.events import RequestConfig, SessionHeader
+from harness.log.session_log import SessionLog
 from harness.log.store import SessionStore
 from harness.log.writer import SessionWriter
 from harness.loop.agent import Agent
+from harness.loop.hooks import Hooks
 from harness.loop.prompt import Section
+from harness.loop.repeat import remind_of_repeats
 from harness.loop.retry import RetryPolicy
+from harness.loop.tools import Tool
+from harness.model.call import CancelSignal
 from harness.model.messages import MessageId, SessionId
 from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
@@ -35,6 +48,7 @@ SEEDED_EPOCH_MS = 1_700_000_000_000  # a round number far from any real run, eas
 
 Clock = Callable[[], int]
 Ids = Callable[[str], str]
+Setup = Callable[[AsyncExitStack], Awaitable[Mapping[str, Tool]]]
 
 SECTIONS = (
     Section(
@@ -61,26 +75,42 @@ SECTIONS = (
 class Assembled:
     """An agent with what it holds open.
 
-    Shape: close() ends everything in order and gives the command lines of background processes it had to end;
-    end_now() only kills processes, for when there is no time to wait.
+    Shape: close() ends everything in order and gives the command lines of background processes it had to end; every
+    caller of it waits for the same end. end_now() only kills processes, for when there is no time to wait. subagents
+    and compaction are None unless the settings ask for them.
     """
 
     agent: Agent
     writer: SessionWriter
     tools: ShippedTools
     ids: Ids
-    _closing: AsyncExitStack
+    subagents: Subagents | None
+    compaction: Compaction | None
+    _closing: Closing
 
     def new_message_id(self) -> MessageId:
         """A fresh id for a message to this agent."""
         return MessageId(self.ids("message"))
+
+    async def compact(self) -> Outcome:
+        """Shorten by hand what the model sees, while nothing else runs.
+
+        Raises: UsageError when the agent is not idle, or the settings ask for no compaction.
+        """
+        compaction = self.compaction
+        if compaction is None:
+            raise UsageError("no compaction is set up", where="--compact-at", expected="a number of tokens")
+        return await self.agent.run_maintenance(lambda cancel: compaction.compact("manual", cancel))
 
     async def close(self) -> tuple[str, ...]:
         """Dispose the agent, end its processes, make the log durable and let go of it.
 
         Raises: the first failure, after everything else was closed all the same.
         """
-        async with self._closing:
+        return await self._closing.once(self._close)
+
+    async def _close(self) -> tuple[str, ...]:
+        async with self._closing.stack:
             try:
                 await self.agent.dispose()
             finally:
@@ -88,8 +118,37 @@ class Assembled:
             return ended
 
     def end_now(self) -> None:
-        """Kill what tools left running, without waiting for anything."""
+        """Kill what tools left running, those of children too, without waiting for anything."""
         self.tools.end_now()
+        if self.subagents is not None:
+            self.subagents.end_now()
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What an agent shares with its children; ids is None where each session draws its own."""
+
+    settings: Settings
+    store: SessionStore
+    model: HttpModel
+    clock: Clock
+    ids: Ids | None
+    jitter: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    live: LiveAgents
+    notify: Callable[[SubagentNotice], None] | None
+    extra_tools: Mapping[str, Tool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Birth:
+    """How one agent comes to be: its session, its model, how deep it stands; its folder, None for the session's own."""
+
+    open_session: Callable[[], Coroutine[None, None, SessionWriter]]
+    beginning: Beginning
+    route: RequestConfig
+    depth: int = 0
+    workspace: Path | None = None
 
 
 async def assemble(
@@ -101,10 +160,18 @@ async def assemble(
     ids: Ids | None = None,
     jitter: Callable[[], float] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    live: LiveAgents | None = None,
+    setup: Setup | None = None,
+    cancel: CancelSignal | None = None,
+    notify: Callable[[SubagentNotice], None] | None = None,
 ) -> Assembled:
     """Build the agent of a new session, or of the stored one named by resume.
 
-    Raises: UsageError for settings that cannot work; LogError when the session cannot be opened. Nothing is left open.
+    Shape: setup may open things, which are closed with the agent, and answers more tools. Nobody hears of the agent
+    before it enters live, whose observers are the first to; from then on cancel has no power over it. notify is told
+    of children.
+    Raises: UsageError for settings that cannot work, and with code CREATION_CANCELLED; LogError when the session
+    cannot be opened or has a live agent; whatever setup raises. Nothing is left open, and a new id is free again.
     """
     clock = clock or (_wall_clock if settings.seed is None else _ticking_clock())
     jitter = jitter or (_jitter if settings.seed is None else _no_jitter)
@@ -119,29 +186,111 @@ async def assemble(
         )
         closing.push_async_callback(model.aclose)
         _check_key(model, settings)
-        writer = await _open_session(settings, clock, ids, resume)
-        closing.push_async_callback(writer.close)
-        ids = ids or _ids(settings.seed, f"{writer.log.header.id}/{len(writer.log)}")
-        tools = build_tools(
-            _workspace(settings, writer),
-            spill_dir=writer.path.parent / "output",
-            environment=settings.shell_environment,
-        )
-        if resume is not None:
-            await tools.end_leftovers()
-        agent = Agent(
-            writer=writer,
+        around = _Surroundings(
+            settings=settings,
+            store=SessionStore(settings.session_root, clock=clock),
             model=model,
-            route=RequestConfig(provider=settings.provider, model=settings.model),
-            tools=tools.tools,
-            system=SECTIONS,
-            retry=RetryPolicy(base_ms=settings.retry_base_ms),
-            max_steps=settings.max_steps,
+            clock=clock,
             ids=ids,
             jitter=jitter,
             sleep=sleep,
+            live=live if live is not None else LiveAgents(),
+            notify=notify,
+            extra_tools={},
         )
-        return Assembled(agent, writer, tools, ids, closing.pop_all())
+        birth = _Birth(
+            partial(_open_session, around, resume),
+            "startup" if resume is None else "resume",
+            RequestConfig(provider=settings.provider, model=settings.model),
+        )
+        return await _create(around, birth, closing, setup=setup, cancel=cancel)
+
+
+async def _create(
+    around: _Surroundings,
+    birth: _Birth,
+    closing: AsyncExitStack,
+    *,
+    setup: Setup | None,
+    cancel: CancelSignal | None,
+) -> Assembled:
+    """Prepare the session, set up, build the agent, make it known; what fails before that is taken back.
+
+    Shape: the agent takes over what closing holds. At its end, after its own disposal: what setup opened, then its
+    place among the live ones, then its log.
+    """
+    settings = around.settings
+    writer = await open_wanted(birth.open_session, cancel)
+    try:
+        async with AsyncExitStack() as held:
+            log = writer.log
+            ids = around.ids or _ids(settings.seed, f"{log.header.id}/{len(log)}")
+            workspace = birth.workspace or _workspace(settings, writer)
+            spill_dir = writer.path.parent / "output"
+            tools = build_tools(workspace, spill_dir=spill_dir, environment=settings.shell_environment)
+            if birth.beginning == "resume":
+                await tools.end_leftovers()
+            if setup is not None:
+                around = replace(around, extra_tools=await unless_cancelled(setup(held), cancel))
+            subagents = _subagents(around, log, birth.depth, workspace, ids)
+            compaction = _compaction(around, writer, ids)
+            agent = Agent(
+                writer=writer,
+                model=around.model,
+                route=birth.route,
+                tools=_all_tools(tools, around.extra_tools, subagents),
+                system=SECTIONS,
+                retry=RetryPolicy(base_ms=settings.retry_base_ms),
+                hooks=_hooks(compaction),
+                max_steps=settings.max_steps,
+                context_window=None if settings.context_window is None else lambda _: settings.context_window,
+                ids=ids,
+                jitter=around.jitter,
+                sleep=around.sleep,
+            )
+            check_wanted(cancel)
+            leave = around.live.enter(agent, birth.beginning)
+            closing.push_async_callback(writer.close)
+            closing.callback(leave)
+            closing.push_async_exit(held.pop_all())
+    except BaseException:
+        await writer.abandon()
+        raise
+    return Assembled(agent, writer, tools, ids, subagents, compaction, Closing(closing.pop_all()))
+
+
+def _hooks(compaction: Compaction | None) -> Hooks:
+    results = (remind_of_repeats(),)
+    if compaction is None:
+        return Hooks(results=results)
+    return Hooks(results=results, pre_step=(compaction.relieve,), shrink=compaction.shrink)
+
+
+def _compaction(around: _Surroundings, writer: SessionWriter, ids: Ids) -> Compaction | None:
+    limit = around.settings.compact_at
+    return None if limit is None else Compaction(writer, model=around.model, ids=ids, limit_tokens=limit)
+
+
+def _subagents(around: _Surroundings, log: SessionLog, depth: int, workspace: Path, ids: Ids) -> Subagents | None:
+    """The children of the agent of that log: in its folder, with its model's service, extra tools and notices."""
+    max_depth = around.settings.max_delegation_depth
+    if max_depth == 0:
+        return None
+
+    async def make_child(plan: ChildPlan, cancel: CancelSignal) -> Assembled:
+        birth = _Birth(partial(_open_child, around, log, plan), "startup", plan.route, plan.depth, workspace)
+        return await _create(around, birth, AsyncExitStack(), setup=None, cancel=cancel)
+
+    return Subagents(log, make_child=make_child, depth=depth, max_depth=max_depth, ids=ids, notify=around.notify)
+
+
+def _all_tools(shipped: ShippedTools, extra: Mapping[str, Tool], subagents: Subagents | None) -> Mapping[str, Tool]:
+    delegate = {} if subagents is None else {DELEGATE: build_delegate_tool(subagents)}
+    found = {**shipped.tools, **delegate}
+    for name in extra:
+        if name in found:
+            raise UsageError(f"there is a tool {name!r} already", where="tools", fix="give the other one another name")
+    return {**found, **extra}
 
 
 def _check_key(model: HttpModel, settings: Settings) -> None:
@@ -154,13 +303,30 @@ def _check_key(model: HttpModel, settings: Settings) -> None:
         )
 
 
-async def _open_session(settings: Settings, clock: Clock, ids: Ids | None, resume: SessionId | None) -> SessionWriter:
-    store = SessionStore(settings.session_root, clock=clock)
+async def _open_session(around: _Surroundings, resume: SessionId | None) -> SessionWriter:
     if resume is not None:
-        return await store.resume(resume)
-    new_id = (ids or _ids(settings.seed, "session"))("session")
+        return await around.store.resume(resume)
+    settings = around.settings
+    new_id = (around.ids or _ids(settings.seed, "session"))("session")
     cwd = settings.cwd or Path.cwd()
-    return await store.create(SessionHeader(SessionId(new_id), clock(), cwd=str(cwd)))
+    return await around.store.create(SessionHeader(SessionId(new_id), around.clock(), cwd=str(cwd)))
+
+
+async def _open_child(around: _Surroundings, parent: SessionLog, plan: ChildPlan) -> SessionWriter:
+    if plan.boundary is not None:
+        return await around.store.fork(
+            parent, plan.session_id, boundary=plan.boundary, origin="subagent", delegation_depth=plan.depth
+        )
+    header = SessionHeader(
+        plan.session_id,
+        around.clock(),
+        cwd=parent.header.cwd,
+        parent_session=parent.header.id,
+        origin="subagent",
+        delegation_depth=plan.depth,
+        agent_preset=parent.header.agent_preset,
+    )
+    return await around.store.create(header)
 
 
 def _workspace(settings: Settings, writer: SessionWriter) -> Path:

@@ -52,6 +52,8 @@ Give the agent one task in a folder and print its answer.
   --timeout SECONDS      give up after that long
   --max-steps N          model requests in one turn at most, 50
   --retry-base-ms MS     first wait between two attempts, 500
+  --compact-at TOKENS    summarise old history from there   HARNESS_COMPACT_AT
+  --delegation-depth N   let it give work to children, N deep; 0
   --json                 print the log's events and a result, an object a line
   --verbose              session id and progress on standard error
   -h, --help             this text
@@ -139,6 +141,8 @@ def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         cwd=known.cwd,
         max_steps=known.max_steps,
         retry_base_ms=known.retry_base_ms,
+        compact_at=known.compact_at,
+        delegation_depth=known.delegation_depth,
     )
     settings = from_environment(flags=flags)
 
@@ -200,6 +204,8 @@ def _run_parser() -> _Parser:
     add("--timeout", type=_at_least(0.001, float))
     add("--max-steps", type=_at_least(1, int))
     add("--retry-base-ms", type=_at_least(0, int))
+    add("--compact-at", type=_at_least(1, int))
+    add("--delegation-depth", type=_at_least(0, int))
     for switch in ("--json", "--verbose"):
         add(switch, action="store_true")
     add("-h", "--help", action="store_true")

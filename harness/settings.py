@@ -16,6 +16,7 @@ from harness.errors import UsageError
 
 DEFAULT_MAX_STEPS = 50
 DEFAULT_RETRY_BASE_MS = 500
+COMPACT_AT_PERCENT = 80  # of the window: what one more step usually adds still fits
 MAX_SEED_CHARACTERS = 200
 
 
@@ -58,6 +59,8 @@ class Flags:
     cwd: str | None = None
     max_steps: int | None = None
     retry_base_ms: int | None = None
+    compact_at: int | None = None
+    delegation_depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,10 @@ class Settings:
     """All choices of one run, made and checked.
 
     Shape: api_key is None when no key is set; cwd is None when nobody named a folder; allowed_hosts is None when every
-    host is allowed; seed makes ids and clock the same in every run.
-    Units: retry_base_ms is the first wait between two attempts in milliseconds.
+    host is allowed; seed makes ids and clock the same in every run; max_delegation_depth is how deep children may
+    stand, 0 for none at all; compact_at is None when history is never shortened.
+    Units: retry_base_ms is the first wait between two attempts in milliseconds; context_window and compact_at are
+    tokens of a request.
     """
 
     provider: str
@@ -81,6 +86,9 @@ class Settings:
     retry_base_ms: int
     allowed_hosts: frozenset[str] | None
     seed: str | None
+    context_window: int | None
+    compact_at: int | None
+    max_delegation_depth: int
     shell_environment: Mapping[str, str] = field(repr=False)
 
 
@@ -105,6 +113,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
     if model is None:
         raise UsageError("no model chosen", where="--model", fix="give --model NAME or set HARNESS_MODEL")
     api_key = _key(environ, provider)
+    context_window = _whole_number(None, environ, "HARNESS_CONTEXT_WINDOW", least=1)
     return Settings(
         provider=provider.name,
         model=model,
@@ -118,6 +127,9 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         retry_base_ms=_retry_base_ms(environ, flags),
         allowed_hosts=_allowed_hosts(environ),
         seed=_seed(environ),
+        context_window=context_window,
+        compact_at=_compact_at(environ, flags, context_window),
+        max_delegation_depth=_whole_number(flags.delegation_depth, environ, "HARNESS_DELEGATION_DEPTH", least=0) or 0,
         shell_environment=shell_environment(environ, api_key),
     )
 
@@ -190,6 +202,24 @@ def _retry_base_ms(environ: Mapping[str, str], flags: Flags) -> int:
         return DEFAULT_RETRY_BASE_MS
     if not re.fullmatch(r"[0-9]{1,7}", text):
         raise UsageError(f"{text!r} is not a number", where="HARNESS_RETRY_BASE_MS", expected="whole milliseconds")
+    return int(text)
+
+
+def _compact_at(environ: Mapping[str, str], flags: Flags, context_window: int | None) -> int | None:
+    told = _whole_number(flags.compact_at, environ, "HARNESS_COMPACT_AT", least=1)
+    if told is None and context_window is not None:
+        return max(1, context_window * COMPACT_AT_PERCENT // 100)
+    return told
+
+
+def _whole_number(flag: int | None, environ: Mapping[str, str], variable: str, *, least: int) -> int | None:
+    if flag is not None:
+        return flag
+    text = _first(environ.get(variable))
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < least:
+        raise UsageError(f"{text!r} is not such a number", where=variable, expected=f"a whole number from {least} up")
     return int(text)
 
 
