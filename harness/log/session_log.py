@@ -27,6 +27,7 @@ from harness.log.frozen import freeze_payload
 from harness.log.surface import shadowed_by
 from harness.log.validate import check_event, check_header
 from harness.model.messages import Message
+from harness.model.view import MessageView
 
 Check = Callable[["SessionLog", Event], None]
 Observer = Callable[[Event], None]
@@ -61,7 +62,6 @@ class SessionLog(Sequence[Event]):
         self._surface: list[int] = []
         self._messages: list[Message] = []
         self._derived = 0  # how many surface nodes _messages covers
-        self._snapshot: tuple[Message, ...] | None = ()
         self._observers: list[Observer] = []
         self._unpublished: deque[Event] = deque()
         self._publishing = False
@@ -140,18 +140,15 @@ class SessionLog(Sequence[Event]):
         """The seqs the model sees, in the order it sees them."""
         return tuple(self._surface)
 
-    def messages(self) -> tuple[Message, ...]:
-        """What the model sees of this log, in order; the same messages as a fold from scratch."""
+    def messages(self) -> MessageView:
+        """What the model sees of this log now, in order; the same messages as a fold from scratch."""
         if self._derived < len(self._surface):
             for seq in self._surface[self._derived :]:
                 message = message_of(self[seq])
                 if message is not None:
                     self._messages.append(message)
             self._derived = len(self._surface)
-            self._snapshot = None
-        if self._snapshot is None:
-            self._snapshot = tuple(self._messages)
-        return self._snapshot
+        return MessageView(self._messages)
 
     def append(
         self,
@@ -204,9 +201,8 @@ class SessionLog(Sequence[Event]):
         elif isinstance(operation, Replace):
             first = self._surface.index(operation.start)
             self._surface[first : first + len(shadowed_by(operation, self._surface))] = [event.seq]
-            self._messages.clear()
+            self._messages = []  # a new list: who holds a view of the old one keeps what it saw
             self._derived = 0
-            self._snapshot = None
 
     def restore_row(self, row: ChunkRow) -> None:
         """Push the events of a packed row, whole or not at all; unpacking has checked them, nobody is told.

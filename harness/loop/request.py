@@ -79,7 +79,7 @@ def context_change(previous: RequestContext | None, current: RequestContext) -> 
     return None if previous == current else current
 
 
-def build_request(header: Header, messages: tuple[Message, ...], *, paired: int = 0) -> ModelRequest:
+def build_request(header: Header, messages: Sequence[Message], *, paired: int = 0) -> ModelRequest:
     """The request of this header over these messages.
 
     Shape: paired says how many of the messages were part of an earlier request and are not looked at again.

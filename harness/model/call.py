@@ -5,7 +5,7 @@ Room: pure; the two protocols exist because the loop must not see a provider.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -26,11 +26,14 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything a model is asked with. It can be rebuilt from the session log alone."""
+    """Everything a model is asked with. It can be rebuilt from the session log alone.
+
+    Shape: messages is a tuple, or a view that never changes.
+    """
 
     provider: str
     model: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     system: str | None = None
     tools: tuple[ToolSchema, ...] = ()
     temperature: float | None = None

@@ -17,6 +17,7 @@ from harness.model.chunks import Failure
 from harness.model.messages import JsonObject
 from harness.wire import anthropic_messages, openai_chat
 from harness.wire.answer import AnswerStream
+from harness.wire.growing_body import Growth
 
 
 class ErrorReader(Protocol):
@@ -29,7 +30,7 @@ class ErrorReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One wire format: where to post, how to say who asks, what to send, how to read the answer."""
+    """One wire format: where to post, how to say who asks, what to send, how a body grows, how to read the answer."""
 
     path: str
     authorization: Callable[[str], Mapping[str, str]]
@@ -38,6 +39,7 @@ class Dialect:
     encode_body: Callable[[JsonObject], bytes]
     open_stream: Callable[[], AnswerStream]
     classify_error: ErrorReader
+    growth: Growth | None = None  # None for a dialect whose bodies are encoded whole each time
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -49,6 +51,7 @@ DIALECTS: Mapping[str, Dialect] = {
         encode_body=openai_chat.encode_body,
         open_stream=openai_chat.ChatStream,
         classify_error=openai_chat.classify_error,
+        growth=openai_chat.GROWTH,
     ),
     "anthropic_messages": Dialect(
         path=anthropic_messages.PATH,
@@ -58,6 +61,7 @@ DIALECTS: Mapping[str, Dialect] = {
         encode_body=anthropic_messages.encode_body,
         open_stream=anthropic_messages.MessageStream,
         classify_error=anthropic_messages.classify_error,
+        growth=anthropic_messages.GROWTH,
     ),
 }
 

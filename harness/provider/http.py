@@ -24,6 +24,7 @@ from harness.provider.dialects import Dialect, dialect_named
 from harness.provider.endpoint import Endpoint, check_allowed, parse_endpoint
 from harness.wire.answer import AnswerStream
 from harness.wire.failures import request_id_of
+from harness.wire.growing_body import GrowingBody
 
 USER_AGENT = "five-lanes-harness/0.1.0"
 MAX_ERROR_BODY_BYTES = 1 << 16  # error bodies say what they say in the first lines; more is a page of markup
@@ -78,6 +79,7 @@ class HttpModel:
         self.endpoint = parse_endpoint(base_url)
         check_allowed(self.endpoint, allowed_hosts)
         self._dialect = dialect_named(dialect)
+        self._encode = _encoder(self._dialect)
         self._limits = Limits(first_byte_timeout_s, idle_timeout_s, keepalive_timeout_s, total_timeout_s)
         self._credential = Credential(api_key)
         self._now = now
@@ -93,7 +95,15 @@ class HttpModel:
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncIterator[Chunk]:
         """Ask once and yield the answer's chunks; the last one is a Finish. aclose() frees the connection at once."""
         exchange = _Exchange(
-            self._client, self._dialect, self.endpoint, self._credential, self._limits, self._now, request, cancel
+            self._client,
+            self._dialect,
+            self._encode,
+            self.endpoint,
+            self._credential,
+            self._limits,
+            self._now,
+            request,
+            cancel,
         )
         try:
             while not exchange.over:
@@ -150,6 +160,7 @@ class _Exchange:
         self,
         client: httpx.AsyncClient,
         dialect: Dialect,
+        encode: Callable[[ModelRequest], bytes],
         endpoint: Endpoint,
         credential: Credential,
         limits: Limits,
@@ -161,6 +172,7 @@ class _Exchange:
         self._answered = False
         self._client = client
         self._dialect = dialect
+        self._encode = encode
         self._url = endpoint.url(dialect.path)
         self._endpoint = endpoint
         self._credential = credential
@@ -237,7 +249,7 @@ class _Exchange:
             **self._dialect.headers,
             **(self._dialect.authorization(key) if key else {}),
         }
-        content = self._dialect.encode_body(self._dialect.encode_request(self._request))
+        content = self._encode(self._request)
         request = self._client.build_request("POST", self._url, headers=headers, content=content)
         if self._limits.total_s is not None:
             self._deadline = asyncio.get_running_loop().time() + self._limits.total_s
@@ -306,6 +318,13 @@ def _as_aborted(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """An answer that ended in the very moment of the cancel: the caller did not want it any more."""
     kept = tuple(chunk for chunk in chunks if not isinstance(chunk, Finish))
     return (*kept, Finish("aborted", _ABORTED))
+
+
+def _encoder(dialect: Dialect) -> Callable[[ModelRequest], bytes]:
+    """What turns the requests of one model into bodies; it keeps the bytes that the next body will begin with."""
+    if dialect.growth is not None:
+        return GrowingBody(dialect.encode_request, dialect.growth).encode
+    return lambda request: dialect.encode_body(dialect.encode_request(request))
 
 
 def _pool(endpoint: Endpoint) -> httpx.AsyncHTTPTransport:

@@ -13,13 +13,24 @@ from harness.model.messages import Json, JsonObject
 from harness.wire.answer import AnswerStream, failed, unknown_finish, usage_chunks
 from harness.wire.blocks import OpenBlock, OpenBlocks, grow_call, grow_text
 from harness.wire.failures import classify_error, find_error, stream_failure
+from harness.wire.growing_body import Growth
 from harness.wire.json_text import encode_json
-from harness.wire.messages_request import encode_request
+from harness.wire.messages_request import encode_request, settled
 from harness.wire.shapes import count_of, object_in, object_of, text_of
 
-__all__ = ["HEADERS", "PATH", "MessageStream", "authorization", "classify_error", "encode_body", "encode_request"]
+__all__ = [
+    "GROWTH",
+    "HEADERS",
+    "PATH",
+    "MessageStream",
+    "authorization",
+    "classify_error",
+    "encode_body",
+    "encode_request",
+]
 
 PATH = "/messages"
+GROWTH = Growth("messages", settled)
 HEADERS: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
 
 _FINISH_KINDS: Mapping[str, FinishKind] = {

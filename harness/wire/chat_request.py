@@ -79,6 +79,28 @@ def _reasoning_returned(request: ModelRequest) -> frozenset[int]:
     return frozenset(returned)
 
 
+def settled(messages: Sequence[Message], first: int, provider: str) -> int:
+    """How far the messages from first on are encoded the same alone, among the others, and whatever comes later.
+
+    Shape: an assistant message whose reasoning goes back only if a call follows waits until that is known, and so
+    do tool results with pictures, which stand behind the last result of their run.
+    """
+    waiting: int | None = None
+    for position in range(first, len(messages)):
+        message = messages[position]
+        results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+        if message.role == "assistant" and any(isinstance(block, ToolCallBlock) for block in message.content):
+            waiting = None
+        elif message.role != "assistant" and not results:
+            waiting = None
+        elif waiting is None and (
+            any(isinstance(block, ReasoningBlock) for block in message.content)
+            or any(not isinstance(part, TextBlock) for result in results for part in result.content)
+        ):
+            waiting = position
+    return len(messages) if waiting is None else waiting
+
+
 def _assistant_message(message: Message, *, with_reasoning: bool) -> JsonObject:
     calls: list[Json] = [
         {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.arguments or "{}"}}

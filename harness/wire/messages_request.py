@@ -73,6 +73,22 @@ def encode_request(request: ModelRequest) -> JsonObject:
     return body
 
 
+def settled(messages: Sequence[Message], first: int, provider: str) -> int:
+    """How far the messages from first on are encoded the same alone, among the others, and whatever comes later.
+
+    Shape: the last place where the user speaks directly after an assistant message that is sent; no run crosses it.
+    """
+    for position in range(len(messages) - 1, first, -1):
+        before = messages[position - 1]
+        if (
+            messages[position].role != "assistant"
+            and before.role == "assistant"
+            and _assistant_blocks(before, provider)
+        ):
+            return position
+    return first
+
+
 def _message(role: str, blocks: list[Json]) -> JsonObject:
     results = [block for block in blocks if _is_result(block)]
     return {"role": role, "content": [*results, *(block for block in blocks if not _is_result(block))]}

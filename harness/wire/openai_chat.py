@@ -12,14 +12,16 @@ from harness.model.chunks import Chunk, Failure, Finish, FinishKind, Usage
 from harness.model.messages import JsonObject
 from harness.wire.answer import AnswerStream, failed, unknown_finish, usage_chunks
 from harness.wire.blocks import OpenBlock, OpenBlocks, grow_call, grow_text
-from harness.wire.chat_request import encode_request
+from harness.wire.chat_request import encode_request, settled
 from harness.wire.failures import classify_error, find_error, stream_failure
+from harness.wire.growing_body import Growth
 from harness.wire.json_text import encode_json
 from harness.wire.shapes import count_of, object_in, object_of, objects_of, text_of
 
-__all__ = ["PATH", "ChatStream", "authorization", "classify_error", "encode_body", "encode_request"]
+__all__ = ["GROWTH", "PATH", "ChatStream", "authorization", "classify_error", "encode_body", "encode_request"]
 
 PATH = "/chat/completions"
+GROWTH = Growth("messages", settled)
 
 _END_MARK = "[DONE]"
 _FINISH_KINDS: Mapping[str, FinishKind] = {"stop": "stop", "tool_calls": "tool-calls", "length": "max-tokens"}

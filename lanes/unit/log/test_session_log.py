@@ -205,7 +205,22 @@ def test_messages_are_shared_and_not_derived_twice(make):
     log.append(UserMessage(make.user()))
     first = log.messages()
     log.append(EndSeed())
-    assert log.messages() is first
+    assert log.messages().extends(first)
+
+
+def test_messages_that_were_handed_out_stay_as_they_were(make):
+    log = make.log()
+    log.append(UserMessage(make.user(message_id="m1")))
+    before = log.messages()
+    log.append(UserMessage(make.user(message_id="m2")))
+    both = log.messages()
+    log.append(UserMessage(make.user(message_id="m3")), surface_op=Replace(0, 1), source_event_seqs=(0, 1))
+    assert [[message.id for message in each] for each in (before, both, log.messages())] == [
+        ["m1"],
+        ["m1", "m2"],
+        ["m3"],
+    ]
+    assert (both.extends(before), log.messages().extends(both)) == (True, False)
 
 
 def test_last_finds_the_latest_event_of_the_types_asked_for(make):
