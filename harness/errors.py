@@ -13,6 +13,7 @@ Anyone may come in; this room imports nothing of ours.
     │   ├── LogWriteError        bytes could not be made durable              LOG_WRITE_FAILED
     │   ├── SessionNotFoundError                                              SESSION_NOT_FOUND
     │   └── SessionExistsError                                                SESSION_ALREADY_EXISTS
+    ├── AttachmentError          a stored picture cannot be kept or given back    ATTACHMENT_…
     ├── InvalidEventError        an event that may not enter a log            INVALID_EVENT
     └── InternalError            us                                                         exit 1
 """
@@ -135,6 +136,16 @@ class SessionExistsError(LogError):
     """An id may be created once; this one is taken."""
 
     code = "SESSION_ALREADY_EXISTS"
+
+
+class AttachmentError(HarnessError):
+    """A stored picture cannot be kept or given back; what the person can mend about a picture is a UsageError.
+
+    Shape: the code is one of INVALID_ATTACHMENT_REF, ATTACHMENT_CORRUPT, ATTACHMENT_WRITE_FAILED,
+    ATTACHMENT_NOT_FOUND and ATTACHMENT_READ_FAILED.
+    """
+
+    code = "ATTACHMENT"
 
 
 class InvalidEventError(HarnessError):
