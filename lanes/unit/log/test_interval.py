@@ -23,8 +23,17 @@ from harness.log.inbox import (
     move_payloads,
     remove_payload,
 )
-from harness.log.interval import Interval, add_usage, final_text, finish_reason, fold_usage, receipt_interval
-from harness.model.chunks import Failure, Usage, UsageChunk
+from harness.log.interval import (
+    Interval,
+    add_usage,
+    final_message,
+    final_text,
+    finish_reason,
+    fold_usage,
+    receipt_interval,
+    streamed_text,
+)
+from harness.model.chunks import Failure, Finish, ReasoningDelta, TextDelta, Usage, UsageChunk
 from harness.model.messages import MessageId, ReasoningBlock, TextBlock
 
 
@@ -188,6 +197,35 @@ def test_the_final_text_is_the_last_that_is_not_empty(make):
     log.append(make.assistant(message_id="a3"))
     log.append(make.assistant(ReasoningBlock("thought"), message_id="a4"))
     assert final_text(log) == "second"
+
+
+def test_the_final_message_is_the_one_the_final_text_is_of(make):
+    log = make.log()
+    log.append(TurnStart(1))
+    log.append(make.assistant(TextBlock("said"), ReasoningBlock("hm"), message_id="a1"))
+    log.append(make.assistant(ReasoningBlock("thought"), message_id="a2"))
+    found = final_message(log)
+    assert (found and found.id, found and found.content, final_message(log, len(log))) == (
+        MessageId("a1"),
+        (TextBlock("said"), ReasoningBlock("hm")),
+        None,
+    )
+
+
+def test_the_streamed_text_is_that_of_the_last_attempt_that_said_something(make):
+    log = make.log()
+    make.open_step(log)
+    for chunk in (TextDelta(0, "a"), TextDelta(0, "b"), Finish("error", Failure("m", "SERVER")), TextDelta(0, "c")):
+        log.append(AssistantChunk(1, 1, chunk))
+    log.append(AssistantChunk(1, 1, ReasoningDelta(1, "hm")))
+    log.append(AssistantChunk(1, 1, TextDelta(2, "d")))
+    cut_off = streamed_text(log)
+    log.append(StepEnd(1, 1))
+    log.append(StepStart(1, 2))
+    silent = streamed_text(log)
+    log.append(AssistantChunk(1, 2, TextDelta(0, "")))
+    log.append(AssistantChunk(1, 2, TextDelta(0, "e")))
+    assert (cut_off, silent, streamed_text(log), streamed_text(log, len(log))) == ("cd", "cd", "e", "")
 
 
 def test_text_before_the_first_turn_of_the_interval_is_passed_over(make):

@@ -347,6 +347,31 @@ async def test_close_lets_go_even_when_the_last_write_fails(bench, make):
     await again.close()
 
 
+async def test_G02_an_abandoned_session_leaves_no_file_and_frees_its_id(bench, make):
+    writer = await bench.writer()
+    writer.log.append(TurnStart(1))
+    await writer.abandon()
+    await writer.abandon()
+    await writer.close()
+    assert (writer.path.exists(), bench.windows.open) == (False, [])
+    other = await bench.writer()
+    await other.close()
+
+
+async def test_G02_abandoning_waits_for_a_write_under_way_and_begins_no_other(bench, make):
+    writer = await bench.writer()
+    bench.disk.gate = threading.Event()
+    writer.log.append(TurnStart(1))
+    bench.windows.ring()
+    await _settle(writer, bench.disk.at_gate.is_set)
+    writer.log.append(TurnStart(2))
+    abandoning = asyncio.ensure_future(writer.abandon())
+    await asyncio.sleep(0)
+    bench.disk.gate.set()
+    await abandoning
+    assert (writer.writes, bench.stored(writer), bench.windows.open) == (1, list(writer.log[:1]), [])
+
+
 async def test_events_appended_by_an_observer_are_stored_in_order(bench, make):
     writer = await bench.writer()
     writer.log.observe(lambda event: event.seq < 3 and writer.log.append(TurnStart(event.seq + 2)))
