@@ -22,7 +22,7 @@ MAX_SEED_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A service a model is reached at. base_url and model are what it is asked for when nobody chose."""
+    """A service a model is reached at. dialect, base_url and model are what it is asked for when nobody chose."""
 
     name: str
     dialect: str
@@ -118,7 +118,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         provider=provider.name,
         model=model,
         base_url=base_url,
-        dialect=provider.dialect,
+        dialect=_first(environ.get("HARNESS_DIALECT")) or provider.dialect,
         api_key=api_key,
         key_variable=provider.key_variable,
         session_root=_session_root(environ, flags),

@@ -15,9 +15,18 @@ from harness.errors import UsageError
 from harness.model.call import ModelRequest
 from harness.model.chunks import Failure
 from harness.model.messages import JsonObject
-from harness.wire import anthropic_messages, openai_chat
+from harness.wire import anthropic_messages, openai_chat, openai_responses
 from harness.wire.answer import AnswerStream
 from harness.wire.growing_body import Growth
+from harness.wire.pictures import Pictures
+
+
+class RequestEncoder(Protocol):
+    """Turns a request into a body's JSON; pictures holds the bytes of those the request names."""
+
+    def __call__(self, request: ModelRequest, pictures: Pictures | None = None) -> JsonObject:
+        """The body."""
+        ...
 
 
 class ErrorReader(Protocol):
@@ -35,7 +44,7 @@ class Dialect:
     path: str
     authorization: Callable[[str], Mapping[str, str]]
     headers: Mapping[str, str]
-    encode_request: Callable[[ModelRequest], JsonObject]
+    encode_request: RequestEncoder
     encode_body: Callable[[JsonObject], bytes]
     open_stream: Callable[[], AnswerStream]
     classify_error: ErrorReader
@@ -52,6 +61,16 @@ DIALECTS: Mapping[str, Dialect] = {
         open_stream=openai_chat.ChatStream,
         classify_error=openai_chat.classify_error,
         growth=openai_chat.GROWTH,
+    ),
+    "openai_responses": Dialect(
+        path=openai_responses.PATH,
+        authorization=openai_responses.authorization,
+        headers={},
+        encode_request=openai_responses.encode_request,
+        encode_body=openai_responses.encode_body,
+        open_stream=openai_responses.ResponseStream,
+        classify_error=openai_responses.classify_error,
+        growth=openai_responses.GROWTH,
     ),
     "anthropic_messages": Dialect(
         path=anthropic_messages.PATH,

@@ -16,15 +16,15 @@ from typing import TypeVar
 
 import httpx
 
-from harness.errors import HarnessError
+from harness.errors import AttachmentError, HarnessError
 from harness.model.call import CancelSignal, ModelRequest
 from harness.model.chunks import Chunk, Failure, Finish
+from harness.provider.bodies import Bodies, PictureReader
 from harness.provider.credential import Credential
 from harness.provider.dialects import Dialect, dialect_named
 from harness.provider.endpoint import Endpoint, check_allowed, parse_endpoint
 from harness.wire.answer import AnswerStream
 from harness.wire.failures import request_id_of
-from harness.wire.growing_body import GrowingBody
 
 USER_AGENT = "five-lanes-harness/0.1.0"
 MAX_ERROR_BODY_BYTES = 1 << 16  # error bodies say what they say in the first lines; more is a page of markup
@@ -57,6 +57,7 @@ class HttpModel:
     the last chunk is a Finish that says it. Nothing is sent again by itself. Redirects are not followed and cookies
     are not kept. A transport that was given is used and left open; without one, a connection pool is made and closed
     by aclose.
+    read_picture gives the bytes of a stored picture; without it the route takes text only.
     Limits: see Limits. now is only asked to read a Retry-After that is a date; without it such a date is left out.
     Raises: UsageError from the constructor for a base URL that is not usable [BASE_URL], a host outside allowed_hosts
     [ENDPOINT_REFUSED] or an unknown dialect [NO_ADAPTER].
@@ -75,11 +76,12 @@ class HttpModel:
         total_timeout_s: float | None = None,
         allowed_hosts: Set[str] | None = None,
         now: Callable[[], datetime] | None = None,
+        read_picture: PictureReader | None = None,
     ) -> None:
         self.endpoint = parse_endpoint(base_url)
         check_allowed(self.endpoint, allowed_hosts)
         self._dialect = dialect_named(dialect)
-        self._encode = _encoder(self._dialect)
+        self._bodies = Bodies(self._dialect, read_picture)
         self._limits = Limits(first_byte_timeout_s, idle_timeout_s, keepalive_timeout_s, total_timeout_s)
         self._credential = Credential(api_key)
         self._now = now
@@ -97,7 +99,7 @@ class HttpModel:
         exchange = _Exchange(
             self._client,
             self._dialect,
-            self._encode,
+            self._bodies,
             self.endpoint,
             self._credential,
             self._limits,
@@ -130,6 +132,7 @@ def build_model(
     total_timeout_s: float | None = None,
     allowed_hosts: Set[str] | None = None,
     now: Callable[[], datetime] | None = None,
+    read_picture: PictureReader | None = None,
 ) -> HttpModel:
     """Make the client of a model's service; the only place that does.
 
@@ -146,6 +149,7 @@ def build_model(
         total_timeout_s=total_timeout_s,
         allowed_hosts=allowed_hosts,
         now=now,
+        read_picture=read_picture,
     )
 
 
@@ -160,7 +164,7 @@ class _Exchange:
         self,
         client: httpx.AsyncClient,
         dialect: Dialect,
-        encode: Callable[[ModelRequest], bytes],
+        bodies: Bodies,
         endpoint: Endpoint,
         credential: Credential,
         limits: Limits,
@@ -172,7 +176,7 @@ class _Exchange:
         self._answered = False
         self._client = client
         self._dialect = dialect
-        self._encode = encode
+        self._bodies = bodies
         self._url = endpoint.url(dialect.path)
         self._endpoint = endpoint
         self._credential = credential
@@ -249,12 +253,13 @@ class _Exchange:
             **self._dialect.headers,
             **(self._dialect.authorization(key) if key else {}),
         }
-        content = self._encode(self._request)
-        request = self._client.build_request("POST", self._url, headers=headers, content=content)
         if self._limits.total_s is not None:
             self._deadline = asyncio.get_running_loop().time() + self._limits.total_s
         self._watcher = asyncio.create_task(self._watch())
         limit_s = self._limits.first_byte_s
+        reading = self._bodies.encode(self._request)
+        content = await self._within(limit_s, f"no request for {limit_s:g} s, pictures are still being read", reading)
+        request = self._client.build_request("POST", self._url, headers=headers, content=content)
         sending = self._client.send(request, stream=True)
         response = await self._within(limit_s, f"no response for {limit_s:g} s", sending)
         self._response = response
@@ -320,13 +325,6 @@ def _as_aborted(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     return (*kept, Finish("aborted", _ABORTED))
 
 
-def _encoder(dialect: Dialect) -> Callable[[ModelRequest], bytes]:
-    """What turns the requests of one model into bodies; it keeps the bytes that the next body will begin with."""
-    if dialect.growth is not None:
-        return GrowingBody(dialect.encode_request, dialect.growth).encode
-    return lambda request: dialect.encode_body(dialect.encode_request(request))
-
-
 def _pool(endpoint: Endpoint) -> httpx.AsyncHTTPTransport:
     if endpoint.scheme == "http":
         # Reading the trusted certificates costs 0.1 s and plain HTTP never asks for one. This context trusts nobody.
@@ -337,6 +335,8 @@ def _pool(endpoint: Endpoint) -> httpx.AsyncHTTPTransport:
 def _failure_of(error: Exception, where: str) -> Failure:
     if isinstance(error, _LimitPassedError):
         return Failure(f"{where}: {error}", "TIMEOUT")
+    if isinstance(error, AttachmentError):
+        return Failure(f"{error.where}: {error.what}", error.error_code)
     if isinstance(error, HarnessError):
         return Failure(error.what, error.error_code)
     code = "UNKNOWN"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.errors import UsageError
 from harness.model.call import ModelRequest, ToolSchema
 from harness.model.messages import (
     ContentBlock,
+    ImageBlock,
     Json,
     JsonObject,
     Message,
@@ -20,25 +20,46 @@ from harness.model.messages import (
     ToolCallBlock,
     ToolResultBlock,
 )
+from harness.wire.pictures import Pictures, data_url, picture_refused
 
 NO_OUTPUT = "(no output)"  # an empty tool result is refused by some servers and read as "no answer yet" by some models
+PICTURES_FOLLOW = "(no text; its pictures follow behind the tool results)"
 
 
-def encode_request(request: ModelRequest) -> JsonObject:
+def encode_request(request: ModelRequest, pictures: Pictures | None = None) -> JsonObject:
     """The body that asks for this answer as a stream with usage.
 
-    Shape: a JSON object. Optional fields are left out, never null. No field names a session or a user.
-    Raises: UsageError [UNSUPPORTED_CONTENT] for pictures: dropping them would change what was asked.
+    Shape: a JSON object. Optional fields are left out, never null. No field names a session or a user. A tool message
+    holds text only and nothing may stand between two of them, so the pictures of tool results follow the last one in
+    a message of the user.
+    Raises: UsageError [UNSUPPORTED_CONTENT] for pictures without their bytes: dropping them would change what was
+    asked.
+    Source: OpenAI API reference, "Create chat completion", messages: image_url parts stand in user messages only.
     """
     messages: list[Json] = []
     if request.system:
         messages.append({"role": "system", "content": request.system})
     returned = _reasoning_returned(request)
+    shown: list[Json] = []
     for position, message in enumerate(request.messages):
+        results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+        if shown and not results:
+            messages.append({"role": "user", "content": shown})
+            shown = []
         if message.role == "assistant":
             messages.append(_assistant_message(message, with_reasoning=position in returned))
-        else:
-            messages.extend(_other_messages(message))
+            continue
+        for result in results:
+            seen = _shown(result, pictures)
+            text = _text([block for block in result.content if isinstance(block, TextBlock)])
+            text = text or (PICTURES_FOLLOW if seen else NO_OUTPUT)
+            messages.append({"role": "tool", "tool_call_id": result.tool_call_id, "content": text})
+            shown = [*shown, *seen]
+        content = _content(message, pictures)
+        if content or not results:
+            messages.append({"role": message.role, "content": content})
+    if shown:
+        messages.append({"role": "user", "content": shown})
     body: dict[str, Json] = {
         "model": request.model,
         "messages": messages,
@@ -89,9 +110,8 @@ def settled(messages: Sequence[Message], first: int, provider: str) -> int:
     for position in range(first, len(messages)):
         message = messages[position]
         results = [block for block in message.content if isinstance(block, ToolResultBlock)]
-        if message.role == "assistant" and any(isinstance(block, ToolCallBlock) for block in message.content):
-            waiting = None
-        elif message.role != "assistant" and not results:
+        calls = message.role == "assistant" and any(isinstance(block, ToolCallBlock) for block in message.content)
+        if calls or (message.role != "assistant" and not results):
             waiting = None
         elif waiting is None and (
             any(isinstance(block, ReasoningBlock) for block in message.content)
@@ -116,16 +136,27 @@ def _assistant_message(message: Message, *, with_reasoning: bool) -> JsonObject:
     return encoded
 
 
-def _other_messages(message: Message) -> list[Json]:
-    encoded: list[Json] = [
-        {"role": "tool", "tool_call_id": block.tool_call_id, "content": _text(block.content) or NO_OUTPUT}
-        for block in message.content
-        if isinstance(block, ToolResultBlock)
-    ]
-    text = _text(message.content)
-    if text or not encoded:
-        encoded.append({"role": message.role, "content": text})
-    return encoded
+def _shown(result: ToolResultBlock, pictures: Pictures | None) -> list[Json]:
+    """The pictures of a tool result as parts of the message that follows the results."""
+    parts: list[Json] = [_picture(block, pictures) for block in result.content if isinstance(block, ImageBlock)]
+    return [{"type": "text", "text": f"pictures of tool call {result.tool_call_id}:"}, *parts] if parts else []
+
+
+def _content(message: Message, pictures: Pictures | None) -> str | list[Json]:
+    """What a message that is no answer says: plain text, or parts where it holds pictures."""
+    if message.role != "user" or not any(isinstance(block, ImageBlock) for block in message.content):
+        return _text(message.content)
+    parts: list[Json] = []
+    for block in message.content:
+        if isinstance(block, TextBlock) and block.text:
+            parts.append({"type": "text", "text": block.text})
+        elif isinstance(block, ImageBlock):
+            parts.append(_picture(block, pictures))
+    return parts
+
+
+def _picture(block: ImageBlock, pictures: Pictures | None) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": data_url(block, pictures)}}
 
 
 def _text(content: Sequence[ContentBlock]) -> str:
@@ -133,14 +164,8 @@ def _text(content: Sequence[ContentBlock]) -> str:
     for block in content:
         if isinstance(block, TextBlock):
             parts.append(block.text)
-        elif not isinstance(block, ReasoningBlock | ToolCallBlock | ToolResultBlock):
-            raise UsageError(
-                f"a message holds the picture {block.attachment.attachment_id}, this dialect sends text only",
-                where="model request",
-                expected="text",
-                fix="choose a model route that takes pictures, or leave the picture out",
-                code="UNSUPPORTED_CONTENT",
-            )
+        elif isinstance(block, ImageBlock):
+            raise picture_refused(block)
     return "".join(parts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from harness.errors import PeerError, UsageError
+from harness.errors import PeerError
 from harness.model.call import ModelRequest, ToolSchema
 from harness.model.messages import (
     ContentBlock,
@@ -24,6 +24,7 @@ from harness.model.messages import (
 )
 from harness.wire.chat_request import NO_OUTPUT
 from harness.wire.json_text import parse_json
+from harness.wire.pictures import Pictures, base64_of, picture_refused
 
 MAX_TOKENS = 8192  # the wire demands a ceiling; this one is within the limit of every model that speaks it
 EMPTY_TEXT = "(empty message)"  # the wire refuses an empty text
@@ -31,20 +32,24 @@ EMPTY_TEXT = "(empty message)"  # the wire refuses an empty text
 _ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def encode_request(request: ModelRequest) -> JsonObject:
+def encode_request(request: ModelRequest, pictures: Pictures | None = None) -> JsonObject:
     """The body that asks for this answer as a stream.
 
     Shape: a JSON object. Optional fields are left out, never null; no field names a session or a user. Neighbouring
     messages of one role become one message, tool results in front, because the wire wants the results of all calls
     directly behind them.
-    Raises: UsageError [UNSUPPORTED_CONTENT] for pictures: dropping them would change what was asked.
+    Raises: UsageError [UNSUPPORTED_CONTENT] for pictures without their bytes: dropping them would change what was
+    asked.
+    Source: Anthropic API reference, "Create a Message", content: image blocks stand in user messages and tool results.
     """
     messages: list[Json] = []
     run: list[Json] = []
     run_role = ""
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant_blocks(message, request.provider) if role == "assistant" else _user_blocks(message)
+        blocks = (
+            _assistant_blocks(message, request.provider) if role == "assistant" else _user_blocks(message, pictures)
+        )
         if not blocks:
             continue
         if role != run_role and run:
@@ -121,7 +126,7 @@ def _assistant_blocks(message: Message, provider: str) -> list[Json]:
             }
             blocks.append(call)
         elif isinstance(block, ImageBlock):
-            raise _picture_refused(block)
+            raise picture_refused(block)
     return blocks
 
 
@@ -136,7 +141,7 @@ def _thinking(block: ReasoningBlock, entry: Json) -> list[Json]:
     return []
 
 
-def _user_blocks(message: Message) -> list[Json]:
+def _user_blocks(message: Message, pictures: Pictures | None) -> list[Json]:
     blocks: list[Json] = []
     for block in message.content:
         if isinstance(block, TextBlock):
@@ -146,24 +151,35 @@ def _user_blocks(message: Message) -> list[Json]:
             result: dict[str, Json] = {
                 "type": "tool_result",
                 "tool_use_id": _call_id(block.tool_call_id),
-                "content": _result_text(block.content) or NO_OUTPUT,
+                "content": _result_content(block.content, pictures),
             }
             if block.is_error:
                 result["is_error"] = True
             blocks.append(result)
         elif isinstance(block, ImageBlock):
-            raise _picture_refused(block)
+            blocks.append(_picture(block, pictures))
     return blocks or [{"type": "text", "text": EMPTY_TEXT}]
 
 
-def _result_text(content: Sequence[ContentBlock]) -> str:
-    parts: list[str] = []
+def _result_content(content: Sequence[ContentBlock], pictures: Pictures | None) -> str | list[Json]:
+    """What a tool gave: plain text, or blocks where it gave pictures."""
+    if not any(isinstance(block, ImageBlock) for block in content):
+        return "".join(block.text for block in content if isinstance(block, TextBlock)) or NO_OUTPUT
+    blocks: list[Json] = []
     for block in content:
-        if isinstance(block, ImageBlock):
-            raise _picture_refused(block)
-        if isinstance(block, TextBlock):
-            parts.append(block.text)
-    return "".join(parts)
+        if isinstance(block, TextBlock) and block.text:
+            blocks.append({"type": "text", "text": block.text})
+        elif isinstance(block, ImageBlock):
+            blocks.append(_picture(block, pictures))
+    return blocks
+
+
+def _picture(block: ImageBlock, pictures: Pictures | None) -> JsonObject:
+    media_type = block.attachment.media_type
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": media_type, "data": base64_of(block, pictures)},
+    }
 
 
 def _input(arguments: str) -> JsonObject:
@@ -183,13 +199,3 @@ def _call_id(call_id: str) -> str:
 
 def _tool(schema: ToolSchema) -> JsonObject:
     return {"name": schema.name, "description": schema.description, "input_schema": schema.parameters}
-
-
-def _picture_refused(block: ImageBlock) -> UsageError:
-    return UsageError(
-        f"a message holds the picture {block.attachment.attachment_id}, this dialect sends text only",
-        where="model request",
-        expected="text",
-        fix="choose a model route that takes pictures, or leave the picture out",
-        code="UNSUPPORTED_CONTENT",
-    )

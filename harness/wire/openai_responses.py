@@ -14,13 +14,15 @@ from harness.model.messages import Json, JsonObject
 from harness.wire.answer import AnswerStream, failed, unknown_finish, usage_chunks
 from harness.wire.blocks import OpenBlock, OpenBlocks, grow_call, grow_text
 from harness.wire.failures import classify_error, find_error, stream_failure
+from harness.wire.growing_body import Growth
 from harness.wire.json_text import encode_json
-from harness.wire.responses_request import encode_request
+from harness.wire.responses_request import encode_request, settled
 from harness.wire.shapes import count_of, object_in, object_of, objects_of, text_of
 
-__all__ = ["PATH", "ResponseStream", "authorization", "classify_error", "encode_body", "encode_request"]
+__all__ = ["GROWTH", "PATH", "ResponseStream", "authorization", "classify_error", "encode_body", "encode_request"]
 
 PATH = "/responses"
+GROWTH = Growth("input", settled)
 MAX_EVENT_BYTES = 1 << 24  # the last event repeats the whole answer, sealed reasoning and tool schemas included
 
 _END_MARK = "[DONE]"  # not of this form; some servers send it after their last event all the same

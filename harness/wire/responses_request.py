@@ -75,6 +75,11 @@ def encode_request(request: ModelRequest, pictures: Pictures | None = None) -> J
     return body
 
 
+def settled(messages: Sequence[Message], first: int, provider: str) -> int:
+    """How far the messages are encoded the same alone and among all others: each one is."""
+    return len(messages)
+
+
 def _assistant_items(message: Message, request: ModelRequest) -> list[Json]:
     """The items of one answer; reasoning that nothing follows is left out.
 

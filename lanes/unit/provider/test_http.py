@@ -195,7 +195,7 @@ def test_an_unknown_dialect_is_named_with_its_neighbour() -> None:
     )
 
 
-OTHER_DIALECTS = ["anthropic_messages"]
+OTHER_DIALECTS = ["anthropic_messages", "openai_responses"]
 
 
 def test_a_plain_http_client_reads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:

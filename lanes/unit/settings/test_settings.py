@@ -128,6 +128,20 @@ def test_sessions_live_in_the_state_folder_unless_told_otherwise(
     assert from_environment({**HOME, **environ}, flags).session_root == Path(root)
 
 
+@pytest.mark.parametrize(
+    ("environ", "dialect"),
+    [
+        ({}, "openai_chat"),
+        ({"HARNESS_DIALECT": "openai_responses"}, "openai_responses"),
+        ({"HARNESS_DIALECT": " "}, "openai_chat"),
+        ({"HARNESS_PROVIDER": "deepseek", "HARNESS_DIALECT": "anthropic_messages"}, "anthropic_messages"),
+    ],
+    ids=["of-the-provider", "told", "blank-says-nothing", "told-for-another-provider"],
+)
+def test_the_wire_format_is_the_provider_s_unless_told_otherwise(environ: dict[str, str], dialect: str) -> None:
+    assert from_environment({**HOME, **environ}).dialect == dialect
+
+
 def test_hosts_retries_and_seed_come_from_the_environment() -> None:
     def facts(settings: Settings) -> tuple[object, ...]:
         return settings.allowed_hosts, settings.retry_base_ms, settings.seed, settings.max_steps

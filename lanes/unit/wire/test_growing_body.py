@@ -27,11 +27,11 @@ from harness.model.messages import (
     UserSource,
 )
 from harness.model.view import MessageView
-from harness.wire import anthropic_messages, openai_chat
+from harness.wire import anthropic_messages, openai_chat, openai_responses
 from harness.wire.growing_body import GrowingBody, Growth
 from harness.wire.json_text import encode_json
 
-DIALECTS = {"chat": openai_chat, "messages": anthropic_messages}
+DIALECTS = {"chat": openai_chat, "messages": anthropic_messages, "responses": openai_responses}
 NO_LIST = Growth("model", lambda messages, first, provider: first)
 
 
@@ -54,7 +54,8 @@ BLOCKS = st.one_of(
     st.builds(ReasoningBlock, TEXTS),
     st.builds(ToolCallBlock, st.sampled_from([CallId("c1"), CallId("c/2")]), TEXTS, TEXTS | st.just('{"a":1}')),
 )
-ENTRY = st.none() | st.builds(dict, signature=TEXTS) | st.builds(dict, data=TEXTS)
+ITEM = st.builds(dict, type=st.just("reasoning"), encrypted_content=TEXTS)
+ENTRY = st.none() | st.builds(dict, signature=TEXTS) | st.builds(dict, data=TEXTS) | st.builds(dict, item=ITEM)
 
 
 @st.composite
