@@ -176,7 +176,7 @@ def _wording(summary: str, last_request: Message | None) -> str:
     asked = "" if last_request is None else text_of(last_request)
     if asked:
         cut = " […]" if len(asked) > MAX_REQUEST_CHARACTERS else ""
-        text += f"\n\nThe user's last request, word for word:\n\n{asked[:MAX_REQUEST_CHARACTERS]}{cut}"
+        text += f"\n\nWhat the user last asked there, word for word:\n\n{asked[:MAX_REQUEST_CHARACTERS]}{cut}"
     return text
 
 

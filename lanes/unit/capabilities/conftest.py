@@ -1,4 +1,4 @@
-"""The family as a fixture: whatever a test did with it, every log it leaves is checked.
+"""Families and rigs as fixtures: whatever a test did with them, every log they leave is checked.
 
 Room: pytest loads it.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from lanes.unit.capabilities.family import Family
+from lanes.unit.loop.rig import Rig
 
 
 @pytest.fixture
@@ -25,3 +26,18 @@ def make_family() -> Iterator[Callable[..., Family]]:
     yield make
     for family in families:
         family.check()
+
+
+@pytest.fixture
+def make_rig() -> Iterator[Callable[..., Rig]]:
+    """Build rigs; at the end of the test each one is checked."""
+    rigs: list[Rig] = []
+
+    def make(*replies: object, **options: object) -> Rig:
+        rig = Rig(*replies, **options)  # type: ignore[arg-type] # passes on what the test wrote
+        rigs.append(rig)
+        return rig
+
+    yield make
+    for rig in rigs:
+        rig.check()
