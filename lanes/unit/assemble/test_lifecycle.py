@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import itertools
+import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from harness.log.store import SessionStore
 from harness.loop.scope import CancelScope
 from harness.loop.tools import Tool
 from harness.model.messages import Message, SessionId, TextBlock, UserSource
+from harness.tools.shipped import ShippedTools
 from lanes.unit.assemble.test_assemble import held_locks, logs, settings
 from lanes.unit.loop.rig import tool
 from lanes.unit.surfaces.scripted import Script, ScriptedTransport, say
@@ -193,21 +195,40 @@ async def test_G02_a_host_that_gives_up_a_resume_gets_the_hold_back_although_a_t
     birth: Birth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await birth.store_one()
-    opened = SessionStore.resume
+    opens, loop = SessionStore._open_stored, asyncio.get_running_loop()
+    release, done = threading.Event(), asyncio.Event()
 
-    async def slow(store: SessionStore, session_id: SessionId) -> Any:
-        birth.reached.set()
-        await birth.release.wait()
-        return await opened(store, session_id)
+    def slow(store: SessionStore, session_id: SessionId) -> Any:
+        loop.call_soon_threadsafe(birth.reached.set)
+        release.wait(PATIENCE_S)
+        try:
+            return opens(store, session_id)
+        finally:
+            loop.call_soon_threadsafe(done.set)
 
-    monkeypatch.setattr(SessionStore, "resume", slow)
+    monkeypatch.setattr(SessionStore, "_open_stored", slow)
     creation = asyncio.ensure_future(birth.make(resume=session))
     await birth.reached.wait()
     creation.cancel()
     await asyncio.sleep(0)
-    birth.release.set()
+    release.set()
     with pytest.raises(asyncio.CancelledError):
         await creation
+    await done.wait()
+    assert (birth.notices, held_locks(birth.folder)) == ([], [])
+
+
+async def test_G02_a_cancel_in_the_last_wait_before_the_agent_is_known_still_publishes_nothing(
+    birth: Birth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, cancel = await birth.store_one(), CancelScope()
+
+    async def end_leftovers(tools: ShippedTools) -> None:
+        cancel.cancel(Cause("user"))
+
+    monkeypatch.setattr(ShippedTools, "end_leftovers", end_leftovers)
+    with pytest.raises(UsageError, match="cancelled before it began"):
+        await birth.make(resume=session, cancel=cancel)
     assert (birth.notices, held_locks(birth.folder)) == ([], [])
 
 

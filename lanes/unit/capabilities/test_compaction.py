@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.capabilities.compaction import open_compaction
+from harness.capabilities.compaction import MAX_REQUEST_CHARACTERS, open_compaction
 from harness.errors import UsageError
 from harness.log.events import (
     Cause,
@@ -326,5 +326,5 @@ async def test_a_very_long_last_request_is_kept_in_part(make_rig: Make) -> None:
     await short.rig.idle()
     assert await short.compaction.compact("manual", CancelScope(), 0) == "done"
     (shown,) = short.rig.log.messages()
-    assert (text_of(shown).endswith("q […]"), text_of(shown).count("q")) == (True, 4001)
+    assert (text_of(shown).endswith("q […]"), text_of(shown).count("q")) == (True, MAX_REQUEST_CHARACTERS)
     assert MessageId("long") not in [each.id for each in short.rig.log.messages()]
