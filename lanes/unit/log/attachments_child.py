@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.log.attachments import FOLDER_NAME, AttachmentStore
@@ -27,14 +28,16 @@ def die_at(name: str, point: str) -> None:
 
 
 class DyingDisk(Disk):
-    """A disk under a process that is killed just behind one of its calls."""
+    """A disk under a process that is killed just behind one of its calls, with everything queued so far on disk."""
 
-    def __init__(self, point: str) -> None:
+    def __init__(self, point: str, flush: Callable[[], None]) -> None:
         self._point = point
+        self._flush = flush
         self._counts = {"sync": 0, "link": 0}
 
     def _after(self, name: str) -> None:
         self._counts[name] += 1
+        self._flush()
         die_at(f"{name}-{self._counts[name]}", self._point)
 
     def sync(self, fd: int) -> None:
@@ -48,7 +51,9 @@ class DyingDisk(Disk):
 
 async def run(root: Path, point: str) -> None:
     writer = await SessionStore(root, clock=lambda: 1).create(SessionHeader(SessionId("s1"), 1))
-    store = AttachmentStore(root / FOLDER_NAME, disk=DyingDisk(point))
+    loop = asyncio.get_running_loop()
+    disk = DyingDisk(point, lambda: asyncio.run_coroutine_threadsafe(writer.flush(), loop).result())
+    store = AttachmentStore(root / FOLDER_NAME, disk=disk)
 
     def queue(references: tuple[AttachmentRef, ...]) -> None:
         die_at("admitted", point)
