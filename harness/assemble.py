@@ -28,6 +28,7 @@ from harness.capabilities.lifecycle import Closing, check_wanted, open_wanted, u
 from harness.capabilities.live_agents import Beginning, LiveAgents
 from harness.capabilities.subagents import ChildPlan, SubagentNotice, Subagents
 from harness.errors import UsageError
+from harness.log.disk import Disk
 from harness.log.events import RequestConfig, SessionHeader
 from harness.log.session_log import SessionLog
 from harness.log.store import SessionStore
@@ -164,6 +165,7 @@ async def assemble(
     setup: Setup | None = None,
     cancel: CancelSignal | None = None,
     notify: Callable[[SubagentNotice], None] | None = None,
+    disk: Disk | None = None,
 ) -> Assembled:
     """Build the agent of a new session, or of the stored one named by resume.
 
@@ -188,7 +190,7 @@ async def assemble(
         _check_key(model, settings)
         around = _Surroundings(
             settings=settings,
-            store=SessionStore(settings.session_root, clock=clock),
+            store=SessionStore(settings.session_root, clock=clock, disk=disk),
             model=model,
             clock=clock,
             ids=ids,

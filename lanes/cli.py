@@ -56,6 +56,7 @@ commands:
   accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
   proofs         break each guard on a copy and see its tests turn red
+  crash          kill sessions at work some hundred times, and see that they kept what they promised
   ids            list the edges of the specifications that no test names
 
 example:
@@ -93,6 +94,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "accept": _accept,
         "record": _record,
         "proofs": _proofs,
+        "crash": _crash,
         "ids": _ids,
     }
     match arguments:
@@ -241,6 +243,23 @@ def _ids(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         sys.stdout.write(f"{group.name}: {len(group.ids)} ids, {len(group.missing)} without a test\n")
         sys.stdout.write("".join(f"  {each}\n" for each in group.missing))
     return EXIT_FAILED if any(group.missing for group in groups) else EXIT_PASSED
+
+
+def _crash(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    from lanes.crash import DEFAULT_KILLS, report_lines, run_crashes
+
+    parser = _parser("crash", "Kill sessions at work, and see that they kept what they promised.", "lanes crash")
+    parser.add_argument("--kills", default=str(DEFAULT_KILLS), metavar="N", help="how many processes to kill")
+    parser.add_argument("--seed", default="1", metavar="N", help="draws the moments of the kills at random times")
+    options = parser.parse_args(list(arguments))
+    for flag, text, least in (("--kills", options.kills, 1), ("--seed", options.seed, 0)):
+        if not text.isdecimal() or int(text) < least:
+            raise UsageError(f"{flag} is {text!r}", where="lanes crash", expected=f"a number from {least} on")
+    started = time.monotonic()
+    totals = run_crashes(int(options.kills), int(options.seed), lambda line: _write_now(f"{line}\n"))
+    _write_now(report_lines(totals))
+    _write_now(f"seed {options.seed}, {time.monotonic() - started:.0f} s\n")
+    return EXIT_PASSED if totals.is_good and totals.kills.total() >= int(options.kills) else EXIT_FAILED
 
 
 def _tell_result(result: Result) -> None:
