@@ -51,11 +51,12 @@ class Watch:
         self._noted: set[tuple[str, str, int]] = set()
 
     def start(self, item: str) -> None:
-        """Trace this thread, and the threads it starts, on behalf of an item."""
+        """Trace this thread, and the threads it starts, on behalf of an item; or hear of the files it reads."""
         self._item = item
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
-        if self._reads and not self._hears_reads:
+        if not self._reads:
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
+        elif not self._hears_reads:
             self._hears_reads = True
             sys.addaudithook(self._hear)
 
