@@ -299,6 +299,16 @@ async def test_G05_a_parents_abort_reaches_the_child_and_waits_for_its_end_and_i
     assert family.finished[0].last_message == (TextBlock("half an answer"),)
 
 
+async def test_G05_the_result_of_an_aborted_child_knows_how_its_turn_ended(make_family: Make) -> None:
+    hanging, scope = Hang(open_text("half")), CancelScope()
+    family = make_family(children=[[hanging]])
+    running = asyncio.ensure_future(family.subagents.run("x", scope, route=RequestConfig("scripted", "m")))
+    await hanging.reached.wait()
+    scope.cancel(USER)
+    result = await running
+    assert (result.stop, result.reason, result.text) == ("aborted", TurnReason("aborted", Cause("parent")), "half")
+
+
 async def test_G05_an_abort_while_the_childs_tool_works_waits_for_the_tool(make_family: Make) -> None:
     working, release = asyncio.Event(), asyncio.Event()
 
