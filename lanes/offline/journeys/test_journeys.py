@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from lanes.channels import Channels
+from lanes.normalize import Json
 from lanes.policy import DUMMY_KEY
 from lanes.program import Program, check_finished, check_story, console_command, event_of, run_command, stop_when
 from lanes.scenario import Scenario, find_scenario, load_scenarios, script_text, write_workspace
-from lanes.story_log import check_log, read_rows
+from lanes.story_log import check_log, log_facts, read_rows
 from lanes.world import check_world
 
-BY_HAND = ("killed-in-tool",)  # a kill is no run a story can describe; it has its own test below
+BY_HAND = (  # each has its own test below
+    "delegate-work",  # leaves two session logs, and a story speaks of one
+    "killed-in-tool",  # a kill is no run a story can describe
+)
 STORIES = [
     pytest.param(scenario, id=name, marks=pytest.mark.claim(scenario.claim))
     for name, scenario in load_scenarios().items()
@@ -51,6 +55,34 @@ def test_a_journey_through_the_installed_program_leaves_the_world_its_story_tell
     problems += check_world(scenario.world, workspace)
     problems += check_log(scenario.log, read_rows(program.log_file()))
     assert problems == []
+
+
+@pytest.mark.claim("journey.delegate-work")
+def test_a_child_does_its_part_in_the_same_folder_and_in_a_session_of_its_own(
+    channels: Channels, folders: tuple[Path, Path]
+) -> None:
+    workspace, sessions = folders
+    scenario = find_scenario("delegate-work")
+    write_workspace(scenario, workspace)
+    mock = channels.loopback(scenario.script)
+    program = Program(workspace, sessions, mock.base_url("openai_chat"), environ={"OPENAI_API_KEY": DUMMY_KEY})
+
+    finished = program.run(scenario.runs[0])
+
+    assert check_story(scenario, [finished]) + check_world(scenario.world, workspace) == []
+    logs = {str(header["id"]): (header, rows) for header, rows in map(_headed, sessions.rglob("session.jsonl"))}
+    (root,) = [name for name, (header, _) in logs.items() if "parentSession" not in header]
+    (child,) = [name for name, (header, _) in logs.items() if header.get("parentSession") == root]
+    assert check_log(scenario.log, logs[root][1]) == []
+    assert (logs[child][0]["delegationDepth"], log_facts(logs[child][1]).turn_ends) == (1, ("completed",))
+
+
+def _headed(path: Path) -> tuple[dict[str, Json], list[Json]]:
+    """A session log's header, and all of its rows."""
+    rows = read_rows(path)
+    header = rows[0]
+    assert isinstance(header, dict)
+    return header, rows
 
 
 @pytest.mark.claim("journey.killed-in-tool")
