@@ -22,6 +22,9 @@ from lanes.proof_record import Result, proof_folder, read_proof
 from lanes.proof_verdict import Observation, judge
 from reports.proof_words import proofs_exit_code, result_lines, total_line
 
+# One set-up runs every declaration below: some twenty lane runs, too many for the usual time on a loaded machine.
+pytestmark = pytest.mark.timeout(400)
+
 CODE = """\
 def add(prices):
     total = sum(prices)
