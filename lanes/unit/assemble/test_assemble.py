@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,9 @@ from harness.errors import SessionNotFoundError, UsageError
 from harness.loop.scope import CancelScope
 from harness.loop.tools import ToolContext
 from harness.model.messages import CallId
-from harness.settings import Flags, Settings, from_environment
+from harness.settings import Settings
 from harness.tools.processes import command_line
-
-
-def settings(folder: Path, environ: dict[str, str] | None = None, **flags: Any) -> Settings:
-    (folder / "work").mkdir(exist_ok=True)
-    chosen = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "cwd": str(folder / "work"), **flags}
-    return from_environment(
-        {"HOME": str(folder), "PATH": os.environ["PATH"], **(environ or {})},
-        Flags(session_root=str(folder / "sessions"), **chosen),
-    )
+from lanes.unit.assemble.place import held_locks, logs, settings
 
 
 class Refused(httpx.AsyncBaseTransport):
@@ -36,23 +27,6 @@ class Refused(httpx.AsyncBaseTransport):
 
 async def make(given: Settings, **options: Any) -> Any:
     return await assemble(given, transport=Refused(), **options)
-
-
-def held_locks(folder: Path) -> list[str]:
-    import fcntl
-
-    held = []
-    for path in sorted(folder.rglob("*.lock")):
-        with path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                held.append(path.name)
-    return held
-
-
-def logs(folder: Path) -> list[Path]:
-    return list(folder.rglob("session.jsonl"))
 
 
 async def test_a_new_session_has_a_fresh_id_and_its_folder_in_the_header(tmp_path: Path) -> None:

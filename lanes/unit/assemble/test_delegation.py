@@ -3,78 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.assemble import Assembled, assemble
-from harness.capabilities.live_agents import AgentEntered, AgentLeft, LiveAgents, LiveNotice
-from harness.capabilities.subagents import SubagentNotice, SubagentStarted
+from harness.assemble import Assembled
+from harness.capabilities.live_agents import AgentEntered, AgentLeft
+from harness.capabilities.subagents import SubagentStarted
 from harness.log.events import Cause, SubagentDescriptor, ToolResult, TurnEnd, TurnReason
-from harness.log.interval import final_text
 from harness.log.invariants import check_invariants
-from harness.log.store import SessionStore
-from harness.model.messages import Message, SessionId, TextBlock, UserSource
-from harness.settings import Flags, Settings, from_environment
-from lanes.unit.surfaces.scripted import Reply, Script, ScriptedTransport, say, use
-
-
-class Place:
-    """A folder with a workspace and sessions, and agents over scripted answers in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.work = folder / "work"
-        self.work.mkdir()
-        self.sessions = folder / "sessions"
-        self.script = Script([])
-        self.live = LiveAgents()
-        self.notices: list[SubagentNotice | LiveNotice] = []
-        self.live.observe(self.notices.append)
-
-    def settings(self, environ: dict[str, str] | None = None, **flags: Any) -> Settings:
-        chosen = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "cwd": str(self.work), "delegation_depth": 1}
-        return from_environment(
-            {"HOME": str(self.folder), "PATH": os.environ["PATH"], "HARNESS_RETRY_BASE_MS": "0", **(environ or {})},
-            Flags(session_root=str(self.sessions), **{**chosen, **flags}),
-        )
-
-    async def make(
-        self,
-        *replies: Reply,
-        settings: Settings | None = None,
-        resume: str | None = None,
-        on_hold: Callable[[], Any] | None = None,
-    ) -> Assembled:
-        self.script = Script(list(replies))
-        return await assemble(
-            settings or self.settings(),
-            transport=ScriptedTransport(self.script, on_hold),
-            resume=None if resume is None else SessionId(resume),
-            live=self.live,
-            notify=self.notices.append,
-        )
-
-    def store(self) -> SessionStore:
-        return SessionStore(self.sessions, clock=lambda: 0)
-
-    def children(self) -> list[SessionId]:
-        headers = [listing.header for listing in self.store().list()]
-        return [header.id for header in headers if header is not None and header.origin == "subagent"]
+from harness.model.messages import Message, TextBlock, UserSource
+from lanes.unit.assemble.place import Place, ask
+from lanes.unit.surfaces.scripted import say, use
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
-
-
-async def ask(assembled: Assembled, task: str) -> str:
-    assembled.agent.followup(Message(assembled.new_message_id(), "user", (TextBlock(task),), UserSource()))
-    await assembled.agent.when_idle()
-    return final_text(assembled.agent.log)
 
 
 def results(assembled: Assembled) -> list[str]:

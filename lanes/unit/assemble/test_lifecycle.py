@@ -24,7 +24,7 @@ from harness.loop.scope import CancelScope
 from harness.loop.tools import Tool
 from harness.model.messages import Message, SessionId, TextBlock, UserSource
 from harness.tools.shipped import ShippedTools
-from lanes.unit.assemble.test_assemble import held_locks, logs, settings
+from lanes.unit.assemble.place import ask, held_locks, logs, settings
 from lanes.unit.loop.rig import tool
 from lanes.unit.surfaces.scripted import Script, ScriptedTransport, say
 
@@ -72,11 +72,6 @@ class Birth:
 @pytest.fixture
 def birth(tmp_path: Path) -> Birth:
     return Birth(tmp_path)
-
-
-async def ask(assembled: Assembled, task: str) -> None:
-    assembled.agent.followup(Message(assembled.new_message_id(), "user", (TextBlock(task),), UserSource()))
-    await assembled.agent.when_idle()
 
 
 def test_G01_nothing_but_the_factory_constructs_an_agent() -> None:

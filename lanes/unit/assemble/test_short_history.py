@@ -11,7 +11,7 @@ from harness.capabilities.summary import INSTRUCTION
 from harness.errors import UsageError
 from harness.log.events import CompactionEnd, RequestContext, TurnEnd
 from harness.log.invariants import check_invariants
-from lanes.unit.assemble.test_delegation import Place, ask
+from lanes.unit.assemble.place import Place, ask
 from lanes.unit.surfaces.scripted import refuse, say
 
 WORDS = "word " * 100
