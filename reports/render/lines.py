@@ -5,11 +5,15 @@ Room: pure. Renderers come in; what they print must still pass through character
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reports.board import Board
 from reports.guards import UNPROVEN
 from reports.items import Void
 from reports.proof_words import guard_line, guards_line
 from reports.words import cell_reason
+
+NAMES_SHOWN = 6  # enough to see of what kind they are; a plain run leaves most proofs to their own environment
 
 
 def subject_line(board: Board) -> str:
@@ -52,8 +56,14 @@ def guard_lines(board: Board) -> list[str]:
     found = [guards_line(guards)]
     found += [f"proven: {', '.join(proven)}"] if proven else []
     found += [guard_line(each) for each in guards.shown if each.id not in proven]
-    found += [f"not run: {', '.join(guards.not_run)}"] if guards.not_run else []
+    found += [f"not run: {_first_of(guards.not_run)}"] if guards.not_run else []
     return found + unproven_lines(board)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """The first names in words and the number of the others; the JSON board has them all."""
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def unproven_lines(board: Board) -> list[str]:

@@ -29,7 +29,11 @@ def test_the_wheel_holds_exactly_the_four_packages(wheel_names: tuple[str, ...])
 
 def test_the_wheel_holds_no_suite_no_field_case_and_no_output(wheel_names: tuple[str, ...]) -> None:
     suites = ("lanes/unit/", "lanes/snapshot/", "lanes/replay/", "lanes/offline/", "lanes/real/", "lanes/cases/")
-    strays = [name for name in wheel_names if name.startswith((*suites, "reports/out/")) or PurePosixPath(name).name.startswith("test_")]
+    strays = [
+        name
+        for name in wheel_names
+        if name.startswith((*suites, "reports/out/")) or PurePosixPath(name).name.startswith("test_")
+    ]
     assert strays == []
 
 
