@@ -66,6 +66,6 @@ def test_an_unknown_group_is_refused_with_the_nearest_name(project: Path) -> Non
         id_coverage(project, ["lop"])
 
 
-@pytest.mark.parametrize("group", ["headless"])
+@pytest.mark.parametrize("group", ["loop", "headless"])
 def test_every_edge_of_what_is_built_has_a_test(group: str) -> None:
     assert [(each.name, each.missing) for each in id_coverage(ROOT, [group])] == [(group, ())]
