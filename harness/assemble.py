@@ -26,6 +26,7 @@ from harness.capabilities.delegation import NAME as DELEGATE
 from harness.capabilities.delegation import build_delegate_tool
 from harness.capabilities.lifecycle import Closing, check_wanted, open_wanted, unless_cancelled
 from harness.capabilities.live_agents import Beginning, LiveAgents
+from harness.capabilities.mcp import McpServers, Processes, Server, open_servers, read_servers
 from harness.capabilities.subagents import ChildPlan, SubagentNotice, Subagents
 from harness.errors import UsageError
 from harness.log.disk import Disk
@@ -43,6 +44,7 @@ from harness.model.call import CancelSignal
 from harness.model.messages import MessageId, SessionId
 from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
+from harness.tools.processes import family_of
 from harness.tools.shipped import ShippedTools, build_tools
 
 SEEDED_EPOCH_MS = 1_700_000_000_000  # a round number far from any real run, easy to recognise in a log
@@ -87,6 +89,7 @@ class Assembled:
     ids: Ids
     subagents: Subagents | None
     compaction: Compaction | None
+    mcp: McpServers
     _closing: Closing
 
     def new_message_id(self) -> MessageId:
@@ -121,6 +124,7 @@ class Assembled:
     def end_now(self) -> None:
         """Kill what tools left running, those of children too, without waiting for anything."""
         self.tools.end_now()
+        self.mcp.end_now()
         if self.subagents is not None:
             self.subagents.end_now()
 
@@ -139,6 +143,7 @@ class _Surroundings:
     live: LiveAgents
     notify: Callable[[SubagentNotice], None] | None
     extra_tools: Mapping[str, Tool]
+    servers: tuple[Server, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,7 @@ async def assemble(
             live=live if live is not None else LiveAgents(),
             notify=notify,
             extra_tools={},
+            servers=read_servers(settings.mcp_file, settings.environment, settings.allowed_hosts),
         )
         birth = _Birth(
             partial(_open_session, around, resume),
@@ -234,13 +240,19 @@ async def _create(
                 await tools.end_leftovers()
             if setup is not None:
                 around = replace(around, extra_tools=await unless_cancelled(setup(held), cancel))
+            servers = around.servers if birth.depth == 0 else ()  # children use their parent's
+            processes = Processes(*family_of(str(spill_dir), "mcp"))
+            opening = open_servers(servers, workspace, settings.shell_environment, processes)
+            mcp = await unless_cancelled(opening, cancel)
+            held.push_async_callback(mcp.close)
+            around = replace(around, extra_tools=_joined(around.extra_tools, mcp.tools))
             subagents = _subagents(around, log, birth.depth, workspace, ids)
             compaction = _compaction(around, writer, ids)
             agent = Agent(
                 writer=writer,
                 model=around.model,
                 route=birth.route,
-                tools=_all_tools(tools, around.extra_tools, subagents),
+                tools=_joined(tools.tools, _delegation(subagents), around.extra_tools),
                 system=SECTIONS,
                 retry=RetryPolicy(base_ms=settings.retry_base_ms),
                 hooks=_hooks(compaction),
@@ -258,7 +270,7 @@ async def _create(
     except BaseException:
         await writer.abandon()
         raise
-    return Assembled(agent, writer, tools, ids, subagents, compaction, Closing(closing.pop_all()))
+    return Assembled(agent, writer, tools, ids, subagents, compaction, mcp, Closing(closing.pop_all()))
 
 
 def _hooks(compaction: Compaction | None) -> Hooks:
@@ -286,13 +298,17 @@ def _subagents(around: _Surroundings, log: SessionLog, depth: int, workspace: Pa
     return Subagents(log, make_child=make_child, depth=depth, max_depth=max_depth, ids=ids, notify=around.notify)
 
 
-def _all_tools(shipped: ShippedTools, extra: Mapping[str, Tool], subagents: Subagents | None) -> Mapping[str, Tool]:
-    delegate = {} if subagents is None else {DELEGATE: build_delegate_tool(subagents)}
-    found = {**shipped.tools, **delegate}
-    for name in extra:
+def _delegation(subagents: Subagents | None) -> Mapping[str, Tool]:
+    return {} if subagents is None else {DELEGATE: build_delegate_tool(subagents)}
+
+
+def _joined(*groups: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    found: dict[str, Tool] = {}
+    for name, tool in (each for group in groups for each in group.items()):
         if name in found:
             raise UsageError(f"there is a tool {name!r} already", where="tools", fix="give the other one another name")
-    return {**found, **extra}
+        found[name] = tool
+    return found
 
 
 def _check_key(model: HttpModel, settings: Settings) -> None:

@@ -54,10 +54,10 @@ Give the agent one task in a folder and print its answer.
   --retry-base-ms MS     first wait between two attempts, 500
   --compact-at TOKENS    summarise old history from there   HARNESS_COMPACT_AT
   --delegation-depth N   let it give work to children, N deep; 0
+  --mcp FILE             tools of MCP servers, named in JSON or TOML
   --json                 print the log's events and a result, an object a line
   --verbose              session id and progress on standard error
   -h, --help             this text
-
 keys: OPENAI_API_KEY, DEEPSEEK_API_KEY, HARNESS_API_KEY (custom); local: none
 exit codes: 0 completed, 1 failed, 2 usage, 3 cut at a limit, 4 aborted or
   blocked, 5 no turn ran, 6 resume refused, 124 timeout, 130 SIGINT, 143 SIGTERM
@@ -143,6 +143,7 @@ def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         retry_base_ms=known.retry_base_ms,
         compact_at=known.compact_at,
         delegation_depth=known.delegation_depth,
+        mcp=known.mcp,
     )
     settings = from_environment(flags=flags)
 
@@ -198,7 +199,7 @@ def _run_parser() -> _Parser:
     parser = _Parser(prog="harness run", allow_abbrev=False, add_help=False)
     add = parser.add_argument
     add("task", nargs="*", metavar="TASK")
-    for option in ("--model", "--provider", "--base-url", "--cwd", "--session-root"):
+    for option in ("--model", "--provider", "--base-url", "--cwd", "--session-root", "--mcp"):
         add(option)
     add("--resume", "--session-id", dest="resume")
     add("--timeout", type=_at_least(0.001, float))

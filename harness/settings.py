@@ -61,6 +61,7 @@ class Flags:
     retry_base_ms: int | None = None
     compact_at: int | None = None
     delegation_depth: int | None = None
+    mcp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class Settings:
 
     Shape: api_key is None when no key is set; cwd is None when nobody named a folder; allowed_hosts is None when every
     host is allowed; seed makes ids and clock the same in every run; max_delegation_depth is how deep children may
-    stand, 0 for none at all; compact_at is None when history is never shortened.
+    stand, 0 for none at all; compact_at is None when history is never shortened; mcp_file names the MCP servers, whose
+    configuration may refer to variables of environment, which holds keys too.
     Units: retry_base_ms is the first wait between two attempts in milliseconds; context_window and compact_at are
     tokens of a request.
     """
@@ -90,6 +92,8 @@ class Settings:
     compact_at: int | None
     max_delegation_depth: int
     shell_environment: Mapping[str, str] = field(repr=False)
+    mcp_file: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | None = None) -> Settings:
@@ -131,6 +135,8 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         compact_at=_compact_at(environ, flags, context_window),
         max_delegation_depth=_whole_number(flags.delegation_depth, environ, "HARNESS_DELEGATION_DEPTH", least=0) or 0,
         shell_environment=shell_environment(environ, api_key),
+        mcp_file=None if flags.mcp is None else Path(flags.mcp).expanduser(),
+        environment=dict(environ),
     )
 
 

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.capabilities.mcp_config import Server, StdioServer
+from harness.capabilities.mcp_config import Processes, Server, StdioServer, load_servers
 from harness.capabilities.mcp_listing import OfferedTool, offered_tools
 from harness.errors import UsageError
 from harness.loop.tools import Tool
 
+__all__ = ["INHERITED", "McpServers", "Processes", "Server", "open_servers", "read_servers"]
+
 if TYPE_CHECKING:  # the rooms that load the package; nobody pays for it without a server
     from harness.capabilities.mcp_connection import Connection, Limits
-    from harness.capabilities.mcp_stdio import Processes
 
 # What a server gets of this process's environment. A list of what may go, since no list of secrets is complete.
 INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -48,25 +49,32 @@ class McpServers:
             connection.kill()
 
 
-def check_installed() -> None:
-    """Check that the `mcp` package is there, without loading it.
+def read_servers(
+    path: Path | None, environ: Mapping[str, str], allowed_hosts: Collection[str] | None
+) -> tuple[Server, ...]:
+    """The servers that a file names, none without one; nothing is started and the `mcp` package is not loaded.
 
-    Raises: UsageError.
+    Raises: UsageError for a faulty file, as load_servers says, and when the package is not installed.
     """
+    if path is None:
+        return ()
+    servers = load_servers(path, environ=environ, allowed_hosts=allowed_hosts)
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
-            "MCP servers are configured, and the package mcp is not installed",
-            where="--mcp",
+            "it names MCP servers, and the package mcp is not installed",
+            where=path.name,
             fix='pip install "five-lanes[mcp]"',
+            code="MCP_MISSING",
         )
+    return servers
 
 
 async def open_servers(
     servers: Sequence[Server],
-    *,
     workspace: Path,
     environment: Mapping[str, str],
     processes: Processes,
+    *,
     limits: Limits | None = None,
 ) -> McpServers:
     """Start the servers side by side and take over their tools.
@@ -74,6 +82,8 @@ async def open_servers(
     Shape: one that fails is left out with a notice. Of the environment a server gets INHERITED and what its own
     configuration names; processes says how what it started is found again.
     """
+    if not servers:
+        return McpServers({}, (), ())
     from harness.capabilities.mcp_connection import Connection, Limits
     from harness.capabilities.mcp_stdio import StdioTransport
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -59,6 +59,20 @@ class HttpServer:
 
 
 Server = StdioServer | HttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """How the processes of a server are marked, ended and killed.
+
+    Shape: variable and mark go into the server's environment, so that end and kill find what it started, also outside
+    of its session; end asks, waits and kills, kill only kills.
+    """
+
+    variable: str
+    mark: str
+    end: Callable[[frozenset[int], str], Awaitable[None]]
+    kill: Callable[[frozenset[int], str], object]
 
 
 def load_servers(

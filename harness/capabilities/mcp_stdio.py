@@ -11,9 +11,8 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -30,7 +29,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from harness.capabilities.mcp_config import StdioServer
+from harness.capabilities.mcp_config import Processes, StdioServer
 from harness.wire.json_text import encode_json
 from harness.wire.ndjson import DroppedLine, LineSplitter
 
@@ -47,20 +46,6 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 class ServerFailedError(Exception):
     """A server cannot be used; str() says why, in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Processes:
-    """How the processes of a server are marked, ended and killed.
-
-    Shape: variable and mark go into the server's environment, so that end and kill find what it started, also outside
-    of its session; end asks, waits and kills, kill only kills.
-    """
-
-    variable: str
-    mark: str
-    end: Callable[[frozenset[int], str], Awaitable[None]]
-    kill: Callable[[frozenset[int], str], object]
 
 
 class StdioTransport:

@@ -173,6 +173,8 @@ class _Headless:
         log = writer.log
         if writer.damage is not None:
             self._say(f"the session was repaired: {one_line(writer.damage)}")
+        for notice in assembled.mcp.notices:
+            self._say(one_line(notice))
         if self._run.verbose:
             self._say(f"session {log.header.id}")
         first_seq = len(log)

@@ -1,6 +1,7 @@
 """Find and end every process a command started, also those that left its process group.
 
-Room: the shell tool comes in. Knows process tables and signals, nothing of tools.
+Room: the shell tool comes in, and assemble for the other programs of a session. Knows process tables and signals,
+nothing of tools.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import hashlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 MARK = "HARNESS_SHELL"  # environment variable that every process of a command inherits
 _PROC = Path("/proc")
 _POLL_S = 0.02  # fine enough to return soon after the last process went, coarse enough to cost nothing
+FAMILY_GRACE_S = 0.5  # between asking and killing what is no command: it was told to end in its own way before
 _KILL_ROUNDS = 100  # a killed process may have forked just before; two seconds of polls end every honest case
 
 
@@ -144,3 +147,15 @@ async def end_all(sessions: frozenset[int], mark: str, *, grace_s: float) -> Non
         if not await asyncio.to_thread(signal_now, sessions, mark, signal.SIGKILL):
             return
         await asyncio.sleep(_POLL_S)
+
+
+def family_of(
+    place: str, kind: str
+) -> tuple[str, str, Callable[[frozenset[int], str], Awaitable[None]], Callable[[frozenset[int], str], object]]:
+    """How other processes of a place than its shell's are known and ended: variable, mark, end and kill.
+
+    Shape: the mark is one of the place, so that a resumed session ends what was left, and none of its shell, which
+    would report it as left in the background.
+    """
+    mark = f"{mark_of(place)}-{kind}-{own_mark(place)}"
+    return MARK, mark, partial(end_all, grace_s=FAMILY_GRACE_S), partial(signal_now, number=signal.SIGKILL)
