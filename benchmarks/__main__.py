@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [log] [loop] [mock]`: print every ratio of one run."""
+"""`python -m benchmarks [--quick | --full] [log] [loop] [mock]`: print every ratio of one run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ def main() -> int:
     """Measure the named subjects, or all of them, and print one table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("subject", nargs="*", choices=(*SUBJECTS, []), help="what to measure; everything by default")
-    parser.add_argument("--quick", action="store_true", help="leave out the large sizes")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", dest="sizes", action="store_const", const="quick", help="leave out the large sizes")
+    size.add_argument("--full", dest="sizes", action="store_const", const="full", help="a million events, 10,000 turns")
     options = parser.parse_args()
     rows: list[Row] = []
     for subject in options.subject or SUBJECTS:
-        rows += importlib.import_module(f"benchmarks.{subject}").measure(quick=options.quick)
+        rows += importlib.import_module(f"benchmarks.{subject}").measure(sizes=options.sizes or "")
     sys.stdout.write(table(rows) + "\n")
     return 0
 

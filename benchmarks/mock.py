@@ -57,9 +57,9 @@ async def _floor_rate(body: bytes, connections: int, total: int) -> float:
         return await requests_per_second(port, _PATH, body, connections=connections, total=total)
 
 
-def measure(*, quick: bool) -> list[Row]:
+def measure(*, sizes: str) -> list[Row]:
     """Seconds for a thousand requests at 1 and 16 connections, small and agent-sized, against the floor."""
-    total = 800 if quick else 3_200
+    total = 800 if sizes == "quick" else 3_200
     rows: list[Row] = []
     for name, body in (("small", _small_request()), ("25 KB", _agent_request())):
         for connections in (1, 16):

@@ -5,7 +5,7 @@ Room: pure data. The spelling on disk lives in json_form; what each field may ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 from harness.model.call import ReasoningEffort, ToolSchema
@@ -332,7 +332,7 @@ class Replace:
 SurfaceOp: TypeAlias = Literal["append"] | Replace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Event:
     """One entry of a log.
 
@@ -348,8 +348,30 @@ class Event:
     source_event_seqs: tuple[int, ...] | None = None
     ignorable: bool = False
 
+    def __init__(
+        self,
+        seq: int,
+        time: int,
+        payload: Payload,
+        surface_op: SurfaceOp | None = None,
+        source_event_seqs: tuple[int, ...] | None = None,
+        ignorable: bool = False,
+    ) -> None:
+        # What dataclass would write takes more than twice as long, and a long log makes a million of these.
+        _set_seq(self, seq)
+        _set_time(self, time)
+        _set_payload(self, payload)
+        _set_surface_op(self, surface_op)
+        _set_source_event_seqs(self, source_event_seqs)
+        _set_ignorable(self, ignorable)
+
     @property
     def type(self) -> str:
         """The event's type as spelled on disk."""
         payload = self.payload
         return payload.type if isinstance(payload, ForeignPayload) else EVENT_TYPES[type(payload)]
+
+
+_set_seq, _set_time, _set_payload, _set_surface_op, _set_source_event_seqs, _set_ignorable = (
+    Event.__dict__[field.name].__set__ for field in fields(Event)
+)

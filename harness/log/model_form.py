@@ -53,7 +53,7 @@ def take(value: object, where: str, required: frozenset[str], optional: frozense
         return value
     if not required <= keys:
         refuse(where, f"lacks {', '.join(sorted(required - keys))}")
-    if not keys <= required | optional:
+    if not keys - required <= optional:
         refuse(where, f"has unknown keys {', '.join(sorted(keys - required - optional))}")
     return value
 
@@ -89,11 +89,23 @@ def message_from_json(value: object, where: str) -> Message:
     Raises: InvalidEventError naming the place.
     """
     data = take(value, where, _MESSAGE)
-    content = tuple(
-        block_from_json(block, f"{where}.content[{at}]")
-        for at, block in enumerate(take_list(data["content"], f"{where}.content"))
+    content = data["content"]
+    if type(content) is not list:
+        take_list(content, f"{where}.content")
+    blocks = _blocks_from_json(content, where)
+    return Message(data["id"], data["role"], blocks, _source_from_json(data["source"], where))
+
+
+def _blocks_from_json(content: list[Any], where: str) -> tuple[ContentBlock, ...]:
+    """The blocks of a list; most are plain text, and their place is spelled only when it is asked for."""
+    return tuple(
+        [
+            TextBlock(block["text"])
+            if type(block) is dict and block.keys() == _TEXT and block["type"] == "text"
+            else block_from_json(block, f"{where}.content[{at}]")
+            for at, block in enumerate(content)
+        ]
     )
-    return Message(data["id"], data["role"], content, _source_from_json(data["source"], f"{where}.source"))
 
 
 def _source_to_json(source: Source) -> JsonDict:
@@ -111,22 +123,28 @@ def _source_to_json(source: Source) -> JsonDict:
             return {"kind": "tool", "callId": source.call_id}
 
 
+_USER, _USER_JSON = UserSource(), {"kind": "user"}  # there is nothing in it: one for all
 _KIND = frozenset({"kind"})
 _PLUGIN = frozenset({"kind", "plugin"})
+_PLUGIN_MORE = frozenset({"form"})
 _MODEL = frozenset({"kind", "provider", "model"})
+_MODEL_MORE = frozenset({"replayState"})
 _TOOL = frozenset({"kind", "callId"})
 
 
-def _source_from_json(value: object, where: str) -> Source:
+def _source_from_json(value: object, message: str) -> Source:
+    """The source of the message at that place."""
     kind = value.get("kind") if type(value) is dict else None
+    if value == _USER_JSON:
+        return _USER
+    where = f"{message}.source"
     if kind == "user":
         take(value, where, _KIND)
-        return UserSource()
     if kind == "plugin":
-        data = take(value, where, _PLUGIN, frozenset({"form"}))
+        data = take(value, where, _PLUGIN, _PLUGIN_MORE)
         return PluginSource(data["plugin"], present(data, "form", where))
     if kind == "model":
-        data = take(value, where, _MODEL, frozenset({"replayState"}))
+        data = take(value, where, _MODEL, _MODEL_MORE)
         return ModelSource(
             data["provider"],
             data["model"],
@@ -176,6 +194,7 @@ _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"type", "attachment"})
 _CALL = frozenset({"type", "id", "name", "arguments"})
 _RESULT = frozenset({"type", "toolCallId", "content"})
+_RESULT_MORE = frozenset({"isError"})
 _ATTACHMENT = frozenset({"attachmentId", "mediaType", "bytes", "width", "height"})
 
 
@@ -190,10 +209,10 @@ def block_from_json(value: object, where: str) -> ContentBlock:
         data = take(value, where, _CALL)
         return ToolCallBlock(data["id"], data["name"], data["arguments"])
     if kind == "tool-result":
-        data = take(value, where, _RESULT, frozenset({"isError"}))
+        data = take(value, where, _RESULT, _RESULT_MORE)
         parts: list[TextBlock | ImageBlock] = []
-        for at, item in enumerate(take_list(data["content"], f"{where}.content")):
-            part = block_from_json(item, f"{where}.content[{at}]")
+        content = take_list(data["content"], f"{where}.content")
+        for at, part in enumerate(_blocks_from_json(content, where)):
             if not isinstance(part, TextBlock | ImageBlock):
                 refuse(f"{where}.content[{at}]", "is neither text nor an image")
             parts.append(part)

@@ -6,6 +6,7 @@ Room: pure; json_form puts the envelope around it. One writer and one reader for
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from harness.log.events import (
@@ -61,12 +62,15 @@ from harness.model.call import ToolSchema
 def _plain(build: Callable[..., Payload], *keys: str) -> Callable[[object], Payload]:
     """A reader for a payload whose fields are these keys, in this order, each as it is."""
     required = frozenset(keys)
+    values_of = itemgetter(*keys)
+
+    def read_one(value: object) -> Payload:
+        return build(values_of(take(value, "data", required)))
 
     def read(value: object) -> Payload:
-        data = take(value, "data", required)
-        return build(*(data[key] for key in keys))
+        return build(*values_of(take(value, "data", required)))
 
-    return read
+    return read_one if len(keys) == 1 else read
 
 
 def _turn_end_to_json(payload: TurnEnd) -> JsonDict:
@@ -79,12 +83,16 @@ def _turn_end_to_json(payload: TurnEnd) -> JsonDict:
 
 
 _TURN_END = frozenset({"turn", "reason"})
+_COMPLETED, _COMPLETED_JSON = TurnReason("completed"), {"kind": "completed"}  # most turns end like this: one for all
 _KIND = frozenset({"kind"})
+_REASON_MORE = frozenset({"reason", "failure"})
 
 
 def _turn_end_from_json(value: object) -> TurnEnd:
     data = take(value, "data", _TURN_END)
-    reason = take(data["reason"], "data.reason", _KIND, frozenset({"reason", "failure"}))
+    if data["reason"] == _COMPLETED_JSON:
+        return TurnEnd(data["turn"], _COMPLETED)
+    reason = take(data["reason"], "data.reason", _KIND, _REASON_MORE)
     cause = None
     if "reason" in reason:
         place = "data.reason.reason"
@@ -120,10 +128,12 @@ def _assistant_to_json(payload: AssistantMessage) -> JsonDict:
 
 
 _MESSAGE = frozenset({"turn", "step", "message"})
+_ANSWER_MORE = frozenset({"usage"})
+_RESULT_MORE = frozenset({"error", "meta"})
 
 
 def _assistant_from_json(value: object) -> AssistantMessage:
-    data = take(value, "data", _MESSAGE, frozenset({"usage"}))
+    data = take(value, "data", _MESSAGE, _ANSWER_MORE)
     usage = usage_from_json(data["usage"], "data.usage") if "usage" in data else None
     return AssistantMessage(data["turn"], data["step"], message_from_json(data["message"], "data.message"), usage)
 
@@ -148,7 +158,7 @@ def _result_to_json(payload: ToolResult) -> JsonDict:
 
 
 def _result_from_json(value: object) -> ToolResult:
-    data = take(value, "data", _MESSAGE, frozenset({"error", "meta"}))
+    data = take(value, "data", _MESSAGE, _RESULT_MORE)
     error = None
     if "error" in data:
         found = take(data["error"], "data.error", frozenset({"name", "code"}))
@@ -295,14 +305,16 @@ def _spliced_to_json(payload: InboxSpliced) -> JsonDict:
 _SPLICED = frozenset({"target", "start", "inserted"})
 _SPLICED_MORE = frozenset({"removedCount", "removed", "outcome", "wakes"})
 _REMOVED = frozenset({"id", "fate"})
+_REMOVED_MORE = frozenset({"turn"})
 
 
 def _spliced_from_json(value: object) -> InboxSpliced:
     data = take(value, "data", _SPLICED, _SPLICED_MORE)
     removed: list[RemovedItem] = []
-    for at, item in enumerate(take_list(data.get("removed", []), "data.removed")):
-        found = take(item, f"data.removed[{at}]", _REMOVED, frozenset({"turn"}))
-        removed.append(RemovedItem(found["id"], found["fate"], present(found, "turn", f"data.removed[{at}]")))
+    if "removed" in data:
+        for at, item in enumerate(take_list(data["removed"], "data.removed")):
+            found = take(item, f"data.removed[{at}]", _REMOVED, _REMOVED_MORE)
+            removed.append(RemovedItem(found["id"], found["fate"], present(found, "turn", f"data.removed[{at}]")))
     count = present(data, "removedCount", "data")
     if count != (len(removed) or None) or type(count) is bool:
         refuse("data.removedCount", f"{count!r} is not the number of removed items")

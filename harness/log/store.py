@@ -7,6 +7,7 @@ Room: I/O; assemble makes the store, surfaces list and inspect through it. One J
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -256,11 +257,16 @@ class SessionStore:
             )
 
     def _scan(self, data: bytes, path: Path, *, salvage: bool = False) -> Scan:
+        collects = gc.isenabled()
+        gc.disable()  # it would look through all that was read so far again and again, and find no garbage in it
         try:
             return scan(data, clock=self._clock, salvage=salvage)
         except LogError as error:
             error.where = error.where or str(path)
             raise
+        finally:
+            if collects:
+                gc.enable()
 
     async def _open_new(self, log: SessionLog) -> SessionWriter:
         session_id = log.header.id

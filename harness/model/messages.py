@@ -6,7 +6,7 @@ Room: pure data; imports nothing of ours. Values are frozen, sequences are tuple
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, NewType, TypeAlias
 
 SessionId = NewType("SessionId", str)
@@ -108,7 +108,7 @@ class ToolSource:
 Source: TypeAlias = UserSource | PluginSource | ModelSource | ToolSource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Message:
     """One entry of what the model sees. Tool results travel as user messages with one ToolResultBlock."""
 
@@ -116,6 +116,22 @@ class Message:
     role: Role
     content: tuple[ContentBlock, ...]
     source: Source
+
+    def __init__(
+        self,
+        id: MessageId,  # noqa: A002 - the field is called so
+        role: Role,
+        content: tuple[ContentBlock, ...],
+        source: Source,
+    ) -> None:
+        # What dataclass would write takes twice as long, and a long log holds a million of these.
+        _set_id(self, id)
+        _set_role(self, role)
+        _set_content(self, content)
+        _set_source(self, source)
+
+
+_set_id, _set_role, _set_content, _set_source = (Message.__dict__[field.name].__set__ for field in fields(Message))
 
 
 def text_of(message: Message) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import os
 from pathlib import Path
 
@@ -517,3 +518,19 @@ def test_whatever_is_appended_in_whatever_batches_reads_back_equal(make, tmp_pat
             assert fold_messages(view.log[: len(writer.log)]) == writer.log.messages()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("collects", [True, False])
+async def test_loading_leaves_the_garbage_collector_as_it_was(make, store, collects):
+    path = await _stored(store, make)
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        store.inspect(S)
+        good = gc.isenabled()
+        path.write_bytes(b"{}\n")
+        with pytest.raises(LogDamagedError):
+            store.inspect(S)
+        assert (good, gc.isenabled()) == (collects, collects)
+    finally:
+        (gc.enable if before else gc.disable)()
