@@ -218,7 +218,8 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         sys.stdout.write(f"guards: not run: no {'sample' if options.sample else 'proof'} is declared in lanes/proofs\n")
         return EXIT_NOTHING_RUN
     started = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where we were started deaf to interrupts
+        signal.signal(number, signal.default_int_handler)
     try:
         outcome = run_proofs(root, out, proofs, environ, workers=int(options.workers), tell=_tell_result)
     except KeyboardInterrupt:

@@ -291,6 +291,9 @@ def _run_to_the_end(command: Sequence[str], variables: Mapping[str, str], root: 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts background jobs deaf to interrupts and every child inherits that; tests interrupt children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     previous = signal.signal(signal.SIGTERM, stop)
     sys.stdout.flush()
     process = subprocess.Popen(command, env=dict(variables), cwd=root)

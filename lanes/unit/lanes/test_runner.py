@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -377,3 +378,26 @@ def test_the_home_of_a_lane_is_gone_after_the_run(project) -> None:
     home = Path((project.root / "home.txt").read_text("utf-8"))
     assert home != Path(os.environ["HOME"])
     assert not home.exists()
+
+
+DEAF = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+
+
+def test_tests_can_interrupt_their_children_also_in_a_lane_that_was_started_deaf_to_interrupts(project) -> None:
+    project.write(
+        "lanes/unit/test_interrupt.py",
+        "import signal, subprocess, sys\n"
+        "def test_a_child_hears_it():\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
+        "    child.send_signal(signal.SIGINT)\n"
+        "    assert child.wait(20) == -signal.SIGINT or child.returncode == 1\n",
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", DEAF, sys.executable, "-m", "lanes", "run", "unit"],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
