@@ -127,11 +127,14 @@ class _Headless:
         with self._signals():
             resume = None if self._run.resume is None else SessionId(self._run.resume)
             try:
-                assembled = self._assembled = await build(self._settings, transport=transport, resume=resume)
+                assembled = await self._built(build(self._settings, transport=transport, resume=resume))
             except LogError as error:
                 self._say(one_line(str(error)))
                 is_refusal = resume is not None and not isinstance(error, LogWriteError)
                 return EXIT_RESUME_REFUSED if is_refusal else EXIT_FAILED
+            if assembled is None:
+                self._say(f"{self._stop.text}; the session was not opened")
+                return self._stop.exit_code
             exit_code = EXIT_FAILED
             try:
                 exit_code = await self._work(assembled)
@@ -143,6 +146,20 @@ class _Headless:
             except Exception as error:  # noqa: BLE001 - whatever it was, what is open has to be closed and a person told
                 self._say(f"{type(error).__name__}: {one_line(str(error))}")
             return await self._close(assembled, exit_code)
+
+    async def _built(self, building: Awaitable[Assembled]) -> Assembled | None:
+        """The agent, or None when the run has to end while servers or disks keep it from being built."""
+        making = asyncio.ensure_future(building)
+        stopped = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait({making, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not making.done():
+            making.cancel()
+            await asyncio.wait({making})
+            if making.cancelled():
+                return None
+        self._assembled = making.result()
+        return self._assembled
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
