@@ -29,6 +29,7 @@ from harness.capabilities.live_agents import Beginning, LiveAgents
 from harness.capabilities.mcp import McpServers, Processes, Server, open_servers, read_servers
 from harness.capabilities.subagents import ChildPlan, SubagentNotice, Subagents
 from harness.errors import UsageError
+from harness.log.attachments import AttachmentStore
 from harness.log.disk import Disk
 from harness.log.events import RequestConfig, SessionHeader
 from harness.log.session_log import SessionLog
@@ -190,6 +191,7 @@ async def assemble(
             dialect=settings.dialect,
             allowed_hosts=settings.allowed_hosts,
             now=_now,
+            read_picture=AttachmentStore.beside(settings.session_root).read if settings.takes_pictures else None,
         )
         closing.push_async_callback(model.aclose)
         _check_key(model, settings)

@@ -30,11 +30,18 @@ class Provider:
     model: str | None
     key_variable: str
     base_url_variable: str | None
+    takes_pictures: bool = False
 
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
-        "openai", "openai_chat", "https://api.openai.com/v1", "gpt-4.1-mini", "OPENAI_API_KEY", "OPENAI_BASE_URL"
+        "openai",
+        "openai_chat",
+        "https://api.openai.com/v1",
+        "gpt-4.1-mini",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        takes_pictures=True,
     ),
     "deepseek": Provider(
         "deepseek",
@@ -80,6 +87,7 @@ class Settings:
     model: str
     base_url: str
     dialect: str
+    takes_pictures: bool
     api_key: str | None = field(repr=False)
     key_variable: str
     session_root: Path
@@ -123,6 +131,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         model=model,
         base_url=base_url,
         dialect=_first(environ.get("HARNESS_DIALECT")) or provider.dialect,
+        takes_pictures=provider.takes_pictures,
         api_key=api_key,
         key_variable=provider.key_variable,
         session_root=_session_root(environ, flags),
