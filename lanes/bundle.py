@@ -268,9 +268,12 @@ def write_not_run(folder: Path, header: BundleHeader) -> None:
         pass
 
 
-def bundle_folder(out: Path, lane: str, index: int = 1, total: int = 1) -> Path:
-    """Where the bundle of a lane and shard lives under an output folder."""
-    return out / "bundles" / lane / f"{index}-of-{total}"
+def bundle_folder(out: Path, environment: str, index: int = 1, total: int = 1) -> Path:
+    """Where the bundle of an environment and shard lives under an output folder.
+
+    Shape: most environments are called as their lane is; two that fill one lane keep their evidence apart.
+    """
+    return out / "bundles" / environment / f"{index}-of-{total}"
 
 
 def start_digest(header: BundleHeader) -> str:

@@ -136,6 +136,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         require_live=options.require_live,
         require_depth=options.require_depth,
         pytest_arguments=tuple(rest),
+        environment=options.lane,
     )
     outcome = run_lane(request, environ)
     asked = Asked(lanes=(policy.name,), require_live=options.require_live, strict=options.strict)
@@ -283,9 +284,10 @@ def _show(
     _write_board(board, environ)
     if not asked.lanes and all(column.not_run is not None for column in board.columns):
         code = _graver(code, EXIT_NOTHING_RUN)  # our own word on `real` is no evidence that anything ran
-    missing = [lane for lane in required if not board.column(lane).bundles]
+    missing = [lane for lane in required if not board.column(lane).bundles or board.column(lane).is_partial]
     for lane in missing:
-        sys.stderr.write(f"lane {lane!r} left no evidence about this subject\n")
+        what = "only evidence of a part of it" if board.column(lane).bundles else "no evidence"
+        sys.stderr.write(f"lane {lane!r} left {what} about this subject\n")
     return _graver(code, EXIT_FAILED) if missing else code
 
 

@@ -53,7 +53,7 @@ class Controller:
 
     def __init__(self, run: LaneRun, out: Path) -> None:
         self._run = run
-        self._folder = bundle_folder(out, run.policy.name, run.shard_index, run.shard_total)
+        self._folder = bundle_folder(out, run.mark or run.policy.name, run.shard_index, run.shard_total)
         here = guard.installed()
         self._canary_start = here.start if here is not None else guard.NOT_SHOWN
         self._writer: BundleWriter | None = None

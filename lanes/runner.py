@@ -50,7 +50,8 @@ _CONFIGURATION_FILES = ("tox.ini", "pyproject.toml", "lanes/claims.toml")
 class LaneRequest:
     """What a person asked for.
 
-    Shape: `pytest_arguments` go to pytest as they are, except that those which would change what a lane is are refused.
+    Shape: `environment` is the name the lane was asked for by, which is its own when that is empty; `pytest_arguments`
+    go to pytest as they are, except that those which would change what a lane is are refused.
     """
 
     policy: LanePolicy
@@ -63,6 +64,7 @@ class LaneRequest:
     require_live: bool = False
     require_depth: Literal["D2", "D3"] = "D2"
     pytest_arguments: tuple[str, ...] = ()
+    environment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
     """
     check_arguments(request.root, request.policy, request.pytest_arguments)
     providers = load_providers()
-    with _held_place(request):
+    with _held_place(request, _mark_of(request, environ)):
         work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
         try:
             run = _Run(request, environ, providers, work)
@@ -106,7 +108,7 @@ def leave_word_on_real(root: Path, out: Path, environ: Mapping[str, str], subjec
     if any(has_key(environ, provider) for provider in providers) or (folder.exists() and not _is_word(folder)):
         return
     request = LaneRequest(policy=policy, marker="self", root=root, out=out)
-    with _held_place(request):
+    with _held_place(request, policy.name):
         started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         run_id = f"{policy.name}-{secrets.token_hex(8)}"
         write_not_run(folder, _header_without_key(request, subject, providers, started_at, run_id))
@@ -140,9 +142,9 @@ def _key_names(providers: Sequence[Provider]) -> str:
 
 
 @contextmanager
-def _held_place(request: LaneRequest) -> Generator[None]:
+def _held_place(request: LaneRequest, mark: str) -> Generator[None]:
     """Keep the place of this lane's evidence to ourselves; a second writer would mix two runs."""
-    name = f"{request.policy.name}-{request.shard_index}-of-{request.shard_total}"
+    name = f"{mark}-{request.shard_index}-of-{request.shard_total}"
     lock = request.out / "locks" / name
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("wb") as file:
@@ -154,6 +156,10 @@ def _held_place(request: LaneRequest) -> Generator[None]:
                 message, where=f"lane {request.policy.name!r}", fix="wait for it, or use --out DIR", code="LANE_BUSY"
             ) from None
         yield
+
+
+def _mark_of(request: LaneRequest, environ: Mapping[str, str]) -> str:
+    return environ.get(MARK_VARIABLE) or request.environment or request.policy.name
 
 
 class _Run:
@@ -168,10 +174,10 @@ class _Run:
         self._providers = providers
         self._started_at = started.strftime("%Y-%m-%dT%H:%M:%SZ")
         self._run_id = f"{request.policy.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-        self._mark = environ.get(MARK_VARIABLE) or request.policy.name
+        self._mark = _mark_of(request, environ)
         self._subject: Subject = current_subject(request.root)
         self._configuration = _configuration(request.root)
-        self._folder = bundle_folder(request.out, request.policy.name, request.shard_index, request.shard_total)
+        self._folder = bundle_folder(request.out, self._mark, request.shard_index, request.shard_total)
         self._home = work / "home"
         self._spool = work / "spool"
         for folder in (self._home, self._spool):

@@ -41,7 +41,8 @@ class LastSeen:
 class Column:
     """One column with its texts, which are part of the data.
 
-    Shape: tally counts claims by the status of their cells; unclaimed counts the items that speak for no claim.
+    Shape: tally counts claims by the status of their cells; unclaimed counts the items that speak for no claim;
+    is_partial says that every run of it was asked for less than the whole lane.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Column:
     keys_removed: int
     exit_codes: tuple[int, ...]
     markers: tuple[str, ...]
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ def _column(
         keys_removed=sum(bundle.header.keys_removed for bundle in column.bundles),
         exit_codes=tuple(sorted({each.trailer.exit_code for each in column.bundles if each.trailer is not None})),
         markers=tuple(sorted({bundle.header.marker for bundle in column.bundles})),
+        is_partial=column.is_filtered,
     )
 
 

@@ -29,7 +29,7 @@ class Column:
     items: list[Item] = field(default_factory=list)
     bundles: tuple[Bundle, ...] = ()
     not_run: Reason | None = None
-    is_filtered: bool = False
+    is_filtered: bool = False  # only when every run of it was: one that ran everything knows what has no test
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, ga
     for column in columns.values():
         column.items.sort(key=lambda item: item.node_id)
         column.bundles += bundles
-        column.is_filtered |= any(_is_filtered(bundle.header) for bundle in bundles)
+        column.is_filtered = all(_is_filtered(bundle.header) for bundle in column.bundles)
     if not any(column.items for column in columns.values()):
         columns[column_id].not_run = _reason_not_run(bundles)
 
@@ -195,10 +195,11 @@ def _fold_item(node_id: str, observations: Sequence[Judged], rules: Rules, lane:
         ids = ", ".join(torn)
         findings.notices.add(Notice(lane, "conflict", f"{node_id} was recorded twice with different content: {ids}"))
         return Item(node_id, claim_ids, "blocked", Reason("conflict", ids))
+    every = [each for each in every if not _lacked_something(each)] or every
+    statuses: set[Status] = {each.status for each in every}
     shards = {(each.record.run_id, each.record.shard.index) for each in every}
     if len({run for run, _shard in shards}) < len(shards):
         findings.notices.add(Notice(lane, "overlap", f"{node_id} ran in more than one shard and is counted once"))
-    statuses: set[Status] = {each.status for each in every}
     status = worst(statuses)
     if "failed" in statuses and statuses & {"passed", "stale", "flaky"}:
         status = "flaky"
@@ -223,6 +224,11 @@ def _fold_item(node_id: str, observations: Sequence[Judged], rules: Rules, lane:
         properties=_properties(record),
         crashed=any(each.crashed for each in every),
     )
+
+
+def _lacked_something(judged: Judged) -> bool:
+    """Whether the item was not tried for want of a package; another environment of its lane may have it."""
+    return judged.status == "not run" and judged.reason is not None and judged.reason.code == "missing-dependency"
 
 
 def _find_conflict(every: Sequence[Judged]) -> list[str]:
