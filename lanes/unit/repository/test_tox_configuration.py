@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 KEYLESS = (
-    *("unit", "snapshot", "replay", "offline"),
+    *("unit", "snapshot", "replay", "offline", "offline-clients"),
     *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "crash"),
 )
 WITH_KEYS = ("real", "record")
@@ -134,6 +134,13 @@ def test_a_lane_environment_marks_itself_and_runs_its_lane(resolved: dict[str, A
 
     assert env["set_env"]["LANE_MARK"] == name
     assert env["commands"] == [["python", "-m", "lanes", "run", name]]
+
+
+def test_the_journeys_that_need_other_packages_run_in_an_environment_of_their_own(resolved: dict[str, Any]) -> None:
+    env = resolved["envs"]["offline-clients"]
+
+    assert env["set_env"]["LANE_MARK"] == "offline-clients"
+    assert env["commands"] == [["python", "-m", "lanes", "run", "offline-clients", "lanes/offline/clients"]]
 
 
 def test_every_environment_has_its_own_folder_and_an_editable_install(resolved: dict[str, Any]) -> None:
