@@ -35,7 +35,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 def official(request: pytest.FixtureRequest) -> Iterator[str]:
     """The server of the official package at a loopback address, with both ways to answer."""
     app = build_server().streamable_http_app(json_response=request.param == "json")
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="none", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_config=None, loop="asyncio", ws="none", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

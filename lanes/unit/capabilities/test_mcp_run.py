@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,22 +76,25 @@ async def test_a_server_that_dies_in_a_call_is_an_error_the_model_reads(bench: B
     ]
 
 
+async def interrupt_once(is_time: Callable[[], bool]) -> None:
+    await until(is_time)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 async def test_a_run_that_is_stopped_in_a_call_ends_the_server_too(bench: Bench) -> None:
-    done = await bench.run(
-        use("never-answers__echo", {"text": "a"}), timeout_s=1.0, flags=configured(bench, "never-answers")
+    flags, notes = configured(bench, "never-answers"), bench.folder / "notes"
+    interrupting = asyncio.ensure_future(
+        interrupt_once(lambda: notes.exists() and "call a\n" in notes.read_text("utf-8"))
     )
-    assert (done.exit_code, running(bench)) == (124, [])
+    done = await bench.run(use("never-answers__echo", {"text": "a"}), flags=flags)
+    await interrupting
+    assert (done.exit_code, running(bench)) == (130, [])
     assert results(bench) == ["Error: the call was cancelled; the server 'never-answers' was told"]
 
 
 async def test_a_signal_while_servers_start_ends_the_run_without_a_session(bench: Bench) -> None:
     flags = configured(bench, "silent")
-
-    async def interrupt() -> None:
-        await until(lambda: running(bench) != [])
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupting = asyncio.ensure_future(interrupt())
+    interrupting = asyncio.ensure_future(interrupt_once(lambda: running(bench) != []))
     done = await asyncio.wait_for(bench.run(say("never"), flags=flags), 20)
     await interrupting
     assert (done.exit_code, done.out, done.err) == (130, "", "harness: SIGINT; the session was not opened\n")
