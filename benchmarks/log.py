@@ -44,6 +44,10 @@ def _measure(root: Path, kind: str, events: int) -> list[Row]:
         for line in lines:
             json.loads(line)
 
+    def parse_and_keep() -> None:
+        kept = [json.loads(line) for line in lines]
+        del kept
+
     def load() -> None:
         SessionStore(root, clock=clock).inspect(SESSION)
 
@@ -69,6 +73,7 @@ def _measure(root: Path, kind: str, events: int) -> list[Row]:
 
     rows = [
         compare(f"log: load {name}", "json.loads of the same lines", load, parse, rounds=rounds, note=size),
+        compare(f"log: load {name}", "json.loads, every value kept", load, parse_and_keep, rounds=rounds),
         compare(
             f"log: resume {name}", "json.loads of the same lines", lambda: resume_session(root), parse, rounds=rounds
         ),
