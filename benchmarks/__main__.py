@@ -19,10 +19,10 @@ def main() -> int:
     size.add_argument("--quick", dest="sizes", action="store_const", const="quick", help="leave out the large sizes")
     size.add_argument("--full", dest="sizes", action="store_const", const="full", help="a million events, 10,000 turns")
     options = parser.parse_args()
-    rows: list[Row] = []
     for subject in options.subject or SUBJECTS:
-        rows += importlib.import_module(f"benchmarks.{subject}").measure(sizes=options.sizes or "")
-    sys.stdout.write(table(rows) + "\n")
+        rows: list[Row] = importlib.import_module(f"benchmarks.{subject}").measure(sizes=options.sizes or "")
+        sys.stdout.write(table(rows) + "\n\n")
+        sys.stdout.flush()
     return 0
 
 

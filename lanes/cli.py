@@ -195,7 +195,14 @@ def _accept(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    from lanes.recorder import record
+    try:
+        from lanes.recorder import record
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the package {error.name} is not installed here",
+            where="lanes record",
+            fix="tox -e record -- STORY --target TARGET, or pip install 'five-lanes[lanes]'",
+        ) from error
 
     sys.stdout.write(f"{record(arguments, environ, Path.cwd())}\n")
     return EXIT_PASSED

@@ -214,7 +214,7 @@ class _Run:
         process_id, code = _run_to_the_end(command, environment.variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
         changed = tracked.changed() if request.policy.keyless else ()
-        leaks = remove_secrets(request.out, environment.secrets)
+        leaks = remove_secrets(self._folder, environment.secrets)  # what this run wrote, and nothing of other runs
         shallow = entry.problem if request.require_depth == "D3" else None
         breaches = (
             *guard_breaches,

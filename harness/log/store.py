@@ -108,7 +108,7 @@ class SessionStore:
             raise SessionNotFoundError(
                 f"no session {session_id!r}",
                 where=str(self.root),
-                fix="list the sessions, or name another session root",
+                fix="a run tells its id with --verbose or --json; or name another session root",
             )
         if len(found) > 1:
             raise LogDamagedError(

@@ -131,7 +131,7 @@ def _lists(board: Board, paper: _Paper) -> None:
     _section(paper, "Items that speak for no claim", unclaimed)
     removed = [f"{each.heading}: {each.keys_removed}" for each in board.columns if each.keys_removed]
     _section(paper, "Keys removed before the start", removed)
-    started = [each.heading for each in board.columns if "self" in each.markers]
+    started = [each.heading for each in board.columns if "self" in each.markers and each.not_run is None]
     _section(paper, "Started outside tox, marker set by the lane itself", [", ".join(started)] if started else [])
 
 

@@ -31,7 +31,7 @@ def folder(tmp_path):
 
 
 def test_key_is_here():
-    assert os.environ["OPENAI_API_KEY"] == "sk-canary-123"
+    assert os.environ["OPENAI_API_KEY"] == "sk-canary-0f3e9b"
     assert "FORGE_TOKEN" not in os.environ
 
 
@@ -61,7 +61,7 @@ def test_stand_in(module):
 def real(make_project: Callable[[str], object]) -> tuple[object, object]:
     project = make_project("real")
     project.write("lanes/real/test_a.py", TESTS)
-    ended = project.run("run", "real", OPENAI_API_KEY="sk-canary-123", FORGE_TOKEN="tok-canary-456")
+    ended = project.run("run", "real", OPENAI_API_KEY="sk-canary-0f3e9b", FORGE_TOKEN="tok-canary-456")
     return ended, project
 
 
@@ -111,8 +111,8 @@ def test_the_key_is_written_nowhere(real: tuple[object, object]) -> None:
     ended, project = real
     out = Path(project.root) / "reports"
 
-    assert not any(b"sk-canary-123" in path.read_bytes() for path in out.rglob("*") if path.is_file())
-    assert "sk-canary-123" not in ended.stdout.replace("== 'sk-canary-123'", "")
+    assert not any(b"sk-canary-0f3e9b" in path.read_bytes() for path in out.rglob("*") if path.is_file())
+    assert "sk-canary-0f3e9b" not in ended.stdout.replace("== 'sk-canary-0f3e9b'", "")
 
 
 def test_live_18_a_pass_without_a_model_call_is_void(real: tuple[object, object]) -> None:

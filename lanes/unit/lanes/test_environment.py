@@ -8,7 +8,7 @@ from lanes.environment import build_environment, find_strays
 from lanes.policy import DUMMY_KEY, LANES
 from lanes.providers import has_key, load_providers
 
-KEYS = {"OPENAI_API_KEY": "sk-canary-123", "DEEPSEEK_API_KEY": "sk-canary-456", "FORGE_TOKEN": "tok-canary-789"}
+KEYS = {"OPENAI_API_KEY": "sk-canary-0f3e9b", "DEEPSEEK_API_KEY": "sk-canary-456", "FORGE_TOKEN": "tok-canary-789"}
 OTHERS = {
     "PATH": "/bin",
     "LC_ALL": "C.UTF-8",
@@ -68,7 +68,7 @@ def test_real_keeps_the_provider_keys_by_name_and_no_other() -> None:
     variables = build("real", KEYS | OTHERS)
 
     assert {name: variables.get(name) for name in KEYS} == {
-        "OPENAI_API_KEY": "sk-canary-123",
+        "OPENAI_API_KEY": "sk-canary-0f3e9b",
         "DEEPSEEK_API_KEY": "sk-canary-456",
         "FORGE_TOKEN": None,
     }
@@ -124,4 +124,4 @@ def test_real_29_blanks_and_placeholders_are_no_key(value: str) -> None:
     (provider,) = [each for each in load_providers() if each.key == "OPENAI_API_KEY"]
 
     assert not has_key({"OPENAI_API_KEY": value}, provider)
-    assert has_key({"OPENAI_API_KEY": "sk-canary-123"}, provider)
+    assert has_key({"OPENAI_API_KEY": "sk-canary-0f3e9b"}, provider)

@@ -66,7 +66,7 @@ def test_attempts_40_a_plugin_that_repeats_tests_is_refused(project, name: str) 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("OPENAI_API_KEY", "sk-canary-123"), ("HTTPS_PROXY", "http://proxy.invalid"), ("OPENAI_BASE_URL", "http://x")],
+    [("OPENAI_API_KEY", "sk-canary-0f3e9b"), ("HTTPS_PROXY", "http://proxy.invalid"), ("OPENAI_BASE_URL", "http://x")],
 )
 def test_lane_02_a_variable_smuggled_in_by_code_is_found_from_inside(project, variable: str, value: str) -> None:
     project.write(

@@ -49,7 +49,7 @@ def test_lane_01_keys_are_absent_inside_and_counted_and_written_nowhere(project)
         "    assert [name for name in os.environ if 'KEY' in name or 'TOKEN' in name] == []\n",
     )
 
-    ended = project.run("run", "offline", DEEPSEEK_API_KEY="sk-canary-123", FORGE_TOKEN="tok-canary-456")
+    ended = project.run("run", "offline", DEEPSEEK_API_KEY="sk-canary-0f3e9b", FORGE_TOKEN="tok-canary-456")
 
     written = b"".join(path.read_bytes() for path in project.root.rglob("*") if path.is_file())
     assert (ended.exit_code, project.bundle("offline").header.keys_removed) == (0, 2)
@@ -58,15 +58,28 @@ def test_lane_01_keys_are_absent_inside_and_counted_and_written_nowhere(project)
 
 
 def test_lane_72_a_key_that_reaches_the_output_is_removed_with_its_file(project) -> None:
-    key = project.write("key.txt", "sk-canary-123")
+    key = project.write("key.txt", "sk-canary-0f3e9b")
     project.write("lanes/unit/test_leak.py", f"def test_leak():\n    assert open({str(key)!r}).read() == ''\n")
 
-    ended = project.run("run", "unit", OPENAI_API_KEY="sk-canary-123")
+    ended = project.run("run", "unit", OPENAI_API_KEY="sk-canary-0f3e9b")
 
     out = project.root / "reports" / "out"
     assert ended.exit_code == 3
     assert "records.jsonl held the value of a key and was removed" in ended.stderr
-    assert not any(b"sk-canary-123" in path.read_bytes() for path in out.rglob("*") if path.is_file())
+    assert not any(b"sk-canary-0f3e9b" in path.read_bytes() for path in out.rglob("*") if path.is_file())
+
+
+def test_lane_72_evidence_of_another_lane_is_not_touched_by_the_search_for_a_key(project) -> None:
+    project.write("lanes/unit/test_word.py", "def test_a_word_like_sk_canary_0f3e9b(): pass\n")
+    project.write("lanes/replay/test_a.py", PASSING)
+    project.run("run", "unit")
+    bundle = project.root / "reports" / "out" / "bundles" / "unit"
+    before = {path.name: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
+
+    ended = project.run("run", "replay", OPENAI_API_KEY="sk_canary_0f3e9b")
+
+    after = {path.name: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
+    assert (ended.exit_code, after) == (0, before)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[3]
 CASES = ROOT / "lanes" / "cases" / "sse"
 BASE = "https://api.example.test/v1"
 URL = f"{BASE}/chat/completions"
-KEY = "sk-canary-123"
+KEY = "sk-canary-0f3e9b"
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 HELLO = (
     b'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n'

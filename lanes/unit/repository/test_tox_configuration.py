@@ -166,7 +166,7 @@ sys.stdout.write(state.envs[sys.argv[3]].environment_variables.get("OPENAI_API_K
     [
         pytest.param("unit", "absent", id="unit"),
         pytest.param("offline", "absent", id="offline"),
-        pytest.param("real", "sk-canary-123", id="real"),
+        pytest.param("real", "sk-canary-0f3e9b", id="real"),
     ],
 )
 @pytest.mark.parametrize("way", ["plain", "override-variable", "override-option"])
@@ -174,7 +174,7 @@ def test_a_key_reaches_real_and_cannot_be_let_into_a_keyless_lane(
     name: str, expected: str, way: str, tmp_path: Path
 ) -> None:
     override = f"testenv:{name}.pass_env=OPENAI_API_KEY"
-    environ = os.environ | {"OPENAI_API_KEY": "sk-canary-123"}
+    environ = os.environ | {"OPENAI_API_KEY": "sk-canary-0f3e9b"}
     if way == "override-variable":
         environ["TOX_OVERRIDE"] = override
     options = ["-x", override] if way == "override-option" else []

@@ -261,12 +261,12 @@ def test_case_B16_half_a_character_in_task_and_answer_ends_nothing(command: Comm
 
 
 def test_no_key_reaches_a_shell_command(command: Command) -> None:
-    command.environment |= {"OPENAI_API_KEY": "sk-canary-123", "MY_TOKEN": "t", "ALIAS": "sk-canary-123", "PLAIN": "p"}
+    command.environment |= {"OPENAI_API_KEY": "sk-canary-0f3", "MY_TOKEN": "t", "ALIAS": "sk-canary-0f3", "PLAIN": "p"}
     with command.scripted(use("shell", {"command": "env; cat /proc/$PPID/cmdline"}), say("done")) as script:
         command.run("run", "task")
     result = script.requests[1]["messages"][-1]["content"]
-    assert ("PLAIN=p" in result, "sk-canary-123" in result, "MY_TOKEN" in result) == (True, False, False)
-    assert b"sk-canary-123" not in b"".join(path.read_bytes() for path in command.folder.rglob("*") if path.is_file())
+    assert ("PLAIN=p" in result, "sk-canary-0f3" in result, "MY_TOKEN" in result) == (True, False, False)
+    assert b"sk-canary-0f3" not in b"".join(path.read_bytes() for path in command.folder.rglob("*") if path.is_file())
 
 
 def test_a_process_killed_in_a_tool_call_is_resumed_and_runs_no_tool_twice(command: Command) -> None:
