@@ -9,7 +9,6 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -20,6 +19,7 @@ from harness.assemble import assemble
 from harness.model.messages import Message, MessageId, TextBlock, UserSource
 from harness.settings import Flags, from_environment
 
+_COMPARED = 100  # turns at each end of a session that are compared
 _BARRIERS = 3  # durable points of a turn without tools: before its step, before the request, before idle is announced
 
 
@@ -29,47 +29,64 @@ def _answer() -> bytes:
     return b"".join(b"data: " + json.dumps(piece).encode() + b"\n\n" for piece in pieces) + b"data: [DONE]\n\n"
 
 
-@dataclass(frozen=True, slots=True)
 class _Session:
-    """What a session of many turns took.
+    """A session that takes turns, and what each of them took.
 
-    Units: wall and cpu are seconds of each turn, of the whole process; body is the bytes of its last request; grew_mib
-    is by how much the process grew.
+    Units: wall and cpu are seconds of each turn, of the whole process; body is the bytes of the last request.
     """
 
-    wall: list[float]
-    cpu: list[float]
-    body: bytes
-    path: Path
-    grew_mib: float
+    def __init__(self, root: Path) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.body = b""
+        self._root = root
+        self._answer = _answer()
+
+    async def open(self) -> None:
+        """Begin the session."""
+        self._root.mkdir()
+        root = str(self._root)
+        flags = Flags(provider="openai", model="m-small", base_url="http://127.0.0.1:9/v1", session_root=root, cwd=root)
+        self._assembled = await assemble(from_environment({}, flags), transport=httpx.MockTransport(self._reply))
+        self.path = self._assembled.writer.path
+
+    async def turn(self) -> None:
+        """One prompt, up to idle."""
+        message = Message(MessageId(f"message-{len(self.wall)}"), "user", (TextBlock("go on"),), UserSource())
+        wall, cpu = time.perf_counter(), time.process_time()
+        self._assembled.agent.followup(message)
+        await self._assembled.agent.when_idle()
+        self.wall.append(time.perf_counter() - wall)
+        self.cpu.append(time.process_time() - cpu)
+
+    async def close(self) -> None:
+        """End the session."""
+        await self._assembled.close()
+
+    def _reply(self, request: httpx.Request) -> httpx.Response:
+        self.body = request.content
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=self._answer)
 
 
-async def _turns(root: Path, count: int) -> _Session:
-    answer = _answer()
-    headers = {"content-type": "text/event-stream"}
-    last: list[bytes] = [b""]
+async def _turns(root: Path, count: int) -> tuple[_Session, _Session, float]:
+    """A long session, a fresh one, and by how many MiB the long one made the process grow.
 
-    def reply(request: httpx.Request) -> httpx.Response:
-        last[0] = request.content
-        return httpx.Response(200, headers=headers, content=answer)
-
-    flags = Flags(
-        provider="openai", model="m-small", base_url="http://127.0.0.1:9/v1", session_root=str(root), cwd=str(root)
-    )
+    Shape: the last turns of the long one and the first of the fresh one are taken in turns, so that other load on the
+    machine hits both alike; what a first turn of the process has to load was loaded by the long one.
+    """
+    long, fresh = _Session(root / "long"), _Session(root / "fresh")
     before = resident_mib() if sys.platform == "linux" else 0.0
-    assembled = await assemble(from_environment({}, flags), transport=httpx.MockTransport(reply))
-    wall: list[float] = []
-    cpu: list[float] = []
-    for number in range(count):
-        wall_before, cpu_before = time.perf_counter(), time.process_time()
-        assembled.agent.followup(Message(MessageId(f"message-{number}"), "user", (TextBlock("go on"),), UserSource()))
-        await assembled.agent.when_idle()
-        wall.append(time.perf_counter() - wall_before)
-        cpu.append(time.process_time() - cpu_before)
+    await long.open()
+    for _ in range(count - _COMPARED):
+        await long.turn()
     grew = resident_mib() - before if sys.platform == "linux" else 0.0
-    path = assembled.writer.path
-    await assembled.close()
-    return _Session(wall, cpu, last[0], path, grew)
+    await fresh.open()
+    for _ in range(_COMPARED):
+        await fresh.turn()
+        await long.turn()
+    await fresh.close()
+    await long.close()
+    return long, fresh, grew
 
 
 def _copying(body: bytes) -> float:
@@ -104,34 +121,31 @@ def measure(*, sizes: str) -> list[Row]:
     turns = {"quick": 300, "full": 10_000}.get(sizes, 2_000)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        session = asyncio.run(_turns(root, turns))
-        payload = session.path.read_bytes()
+        long, fresh, grew_mib = asyncio.run(_turns(root, turns))
+        payload = long.path.read_bytes()
         floor = _write_alone(root, payload, turns)
-    wall, cpu = session.wall, session.cpu
-    size = f"{len(payload) // turns} bytes a turn"
-    last = f"last 100 of {turns:,} turns"
+    wall, cpu = statistics.median(long.wall[-_COMPARED:]), statistics.median(long.cpu[-_COMPARED:])
+    last = f"last {_COMPARED} of {turns:,} turns"
+    first = f"the first {_COMPARED} of a fresh session"
     rows = [
-        Row("loop: one turn, 20 chunks, log on disk", "the same writes alone", statistics.median(wall), floor, size),
-        Row(f"loop: {last}, wall time", "the first 100", statistics.median(wall[-100:]), statistics.median(wall[:100])),
-        Row(f"loop: {last}, CPU time", "the first 100", statistics.median(cpu[-100:]), statistics.median(cpu[:100])),
+        Row(
+            "loop: one turn, 20 chunks, log on disk",
+            "the same writes alone",
+            statistics.median(long.wall),
+            floor,
+            f"{len(payload) // turns} bytes a turn",
+        ),
+        Row(f"loop: {last}, wall time", first, wall, statistics.median(fresh.wall)),
+        Row(f"loop: {last}, CPU time", first, cpu, statistics.median(fresh.cpu)),
         Row(
             f"loop: {last}, CPU time",
             "copying the last body once",
-            statistics.median(cpu[-100:]),
-            _copying(session.body),
-            f"{len(session.body) / 1e6:.1f} MB in the last body",
+            cpu,
+            _copying(long.body),
+            f"{len(long.body) / 1e6:.1f} MB in the last body",
         ),
     ]
     if sys.platform == "linux":
-        note = f"{session.grew_mib * 1024 / turns:.1f} KiB a turn"
-        rows.append(
-            Row(
-                f"loop: memory of {turns:,} turns",
-                "the log on disk",
-                session.grew_mib,
-                len(payload) / (1 << 20),
-                note,
-                "MiB",
-            )
-        )
+        size_mib, note = len(payload) / (1 << 20), f"{grew_mib * 1024 / turns:.1f} KiB a turn"
+        rows.append(Row(f"loop: memory of {turns:,} turns", "the log on disk", grew_mib, size_mib, note, "MiB"))
     return rows
