@@ -46,6 +46,7 @@ from harness.model.messages import MessageId, SessionId
 from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
 from harness.tools.processes import family_of
+from harness.tools.redaction import redact_tools
 from harness.tools.shipped import ShippedTools, build_tools
 
 SEEDED_EPOCH_MS = 1_700_000_000_000  # a round number far from any real run, easy to recognise in a log
@@ -254,7 +255,7 @@ async def _create(
                 writer=writer,
                 model=around.model,
                 route=birth.route,
-                tools=_joined(tools.tools, _delegation(subagents), around.extra_tools),
+                tools=redact_tools(_joined(tools.tools, _delegation(subagents), around.extra_tools), settings.api_key),
                 system=SECTIONS,
                 retry=RetryPolicy(base_ms=settings.retry_base_ms),
                 hooks=_hooks(compaction),

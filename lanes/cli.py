@@ -42,6 +42,7 @@ from reports.verdict import EVERYTHING, Asked
 
 OUT = Path("reports") / "out"
 MAX_PROOF_WORKERS = 64
+MAX_SHARDS = 1_000  # a missing shard is named in the report, so there must be few enough to name
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
@@ -339,6 +340,6 @@ def _workers(text: str) -> str:
 
 def _shard(text: str) -> tuple[int, int]:
     index, mark, total = text.partition("/")
-    if mark and index.isdecimal() and total.isdecimal() and 1 <= int(index) <= int(total):
+    if mark and index.isdecimal() and total.isdecimal() and 1 <= int(index) <= int(total) <= MAX_SHARDS:
         return int(index), int(total)
-    raise UsageError(f"--shard is {text!r}", where="lanes run", expected="I/N with 1 <= I <= N")
+    raise UsageError(f"--shard is {text!r}", where="lanes run", expected=f"I/N with 1 <= I <= N <= {MAX_SHARDS}")

@@ -41,8 +41,8 @@ def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channel
     if not request.config.pluginmanager.has_plugin("lanes-items"):
         pytest.fail("a test that asks for channels runs in a lane: lanes run LANE", pytrace=False)
     from lanes.channels import Channels
+    from lanes.items import observation_of
 
-    lane_run, observation = request.getfixturevalue("lane_run"), request.getfixturevalue("observation")
-    found = Channels(lane_run.policy, observation, tmp_path)
+    found = Channels(request.getfixturevalue("lane_run").policy, observation_of(request.node), tmp_path)
     yield found
     found.close()

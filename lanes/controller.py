@@ -40,6 +40,11 @@ class _Phases:
         return next((report for report in self.reports if report.failed), None)
 
     @property
+    def was_called(self) -> bool:
+        """Whether the body of the test itself ran and passed."""
+        return any(report.when == "call" and report.passed for report in self.reports)
+
+    @property
     def skipped(self) -> pytest.TestReport | None:
         return next((report for report in self.reports if report.skipped), None)
 
@@ -158,8 +163,10 @@ class Controller:
         elif skipped is not None:
             said = text or _skip_text(skipped)
             self._write(node_id, facts, "not run", code or "unclassified-skip", said)
-        else:
+        elif phases.was_called:
             self._write(node_id, facts, "passed", None, "")
+        else:  # an option or a hook kept the body from running: nothing was attempted
+            self._write(node_id, facts, "not run", "deselected", "its body did not run")
 
     def _write(
         self,

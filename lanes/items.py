@@ -17,7 +17,7 @@ from lanes import guard
 from lanes.errors import LanesError, compose_message
 from lanes.expectation import expectation_problem, is_expired
 from lanes.lane_run import LaneRun
-from lanes.observation import NotRun, Observation
+from lanes.observation import NotRun, Observation, ObservationView
 from lanes.record import Json, answer_class
 from lanes.spec_ids import spec_ids
 from lanes.spool import COLLECTED_FILE, RefusalReader, write_document
@@ -109,10 +109,9 @@ class ItemHooks:
         return report
 
     @pytest.fixture
-    def observation(self, request: pytest.FixtureRequest) -> Observation:
-        """What the witnesses of this item have seen so far."""
-        found: Observation = request.node.stash[_OBSERVATION]
-        return found
+    def observation(self, request: pytest.FixtureRequest) -> ObservationView:
+        """What the witnesses of this item have seen so far; a test reads it and adds nothing."""
+        return ObservationView(observation_of(request.node))
 
     @pytest.fixture
     def lane_run(self) -> LaneRun:
@@ -210,6 +209,12 @@ class ItemHooks:
                 "refusals": [{"what": what, "tries": tries[what]} for what in sorted(tries)],
             },
         }
+
+
+def observation_of(item: pytest.Item) -> Observation:
+    """The item's observation, for the maker of its channels."""
+    found: Observation = item.stash[_OBSERVATION]
+    return found
 
 
 def renew_observation(item: pytest.Item, run: LaneRun) -> None:

@@ -9,7 +9,7 @@ import difflib
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -120,3 +120,19 @@ class Observation:
             "model": self._model,
             "live_proof": self._live_proof,
         }
+
+
+class ObservationView:
+    """What a test may see of its observation: nothing can be added through it.
+
+    Shape: answers are the notes so far; a witness alone writes them.
+    """
+
+    def __init__(self, observation: Observation) -> None:
+        self.node_id = observation.node_id
+        self._read: Callable[[], tuple[JsonObject, ...]] = lambda: observation.answers
+
+    @property
+    def answers(self) -> tuple[JsonObject, ...]:
+        """The answer notes so far."""
+        return self._read()

@@ -33,6 +33,8 @@ _REFUSED = (
     "--reruns",
     "--rootdir",
     "--runxfail",
+    "--setup-only",
+    "--setup-plan",
     "-p",
 )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
-from typing import cast
+from typing import TypeGuard, cast
 
 import certifi
 import httpx
@@ -197,10 +197,15 @@ def _wire_facts(request: httpx.Request, response: httpx.Response) -> dict[str, J
         },
         "peer_ip": peer_ip,
         "peer_scope": _scope(peer_ip),
-        "tls": _tls_facts(tls) if isinstance(tls, ssl.SSLObject | ssl.SSLSocket) else None,
+        "tls": _tls_facts(tls) if _is_genuine(tls) else None,
         "proxy_used": False,  # the transport was built without one and asks no environment
         "date_skew_ms": _date_skew_ms(response.headers.get("date")),
     }
+
+
+def _is_genuine(tls: object) -> TypeGuard[ssl.SSLObject | ssl.SSLSocket]:
+    """Whether it is the standard library's own object and no look-alike: a subclass says what it likes."""
+    return type(tls) in {ssl.SSLObject, ssl.SSLSocket}
 
 
 def _tls_facts(tls: ssl.SSLObject | ssl.SSLSocket) -> JsonObject:

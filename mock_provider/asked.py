@@ -96,7 +96,7 @@ def same_arguments(text: str) -> str:
     try:
         value: Json = json.loads(text or "{}")
         return canonical_json(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

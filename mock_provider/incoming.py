@@ -6,6 +6,7 @@ Room: pure; the faces make the requests, the engine reads them.
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,12 +44,23 @@ def parse_body(incoming: Incoming) -> tuple[Json, Refusal | None]:
     elif encoding != "identity":
         return None, Refusal(415, "bad_encoding", f"Content-Encoding {encoding} is not supported.")
     try:
-        value: Json = json.loads(data)
+        value: Json = json.loads(data, parse_constant=_not_a_number, parse_float=_finite)
     except (ValueError, RecursionError):
         return None, Refusal(400, "not_json", _NOT_JSON)
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_too_deep(value):
         return None, Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
     return value, None
+
+
+def _not_a_number(word: str) -> Json:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is out of range")
+    return value
 
 
 _NOT_JSON = (

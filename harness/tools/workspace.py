@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -154,7 +155,7 @@ class Workspace:
         if place.real == place.base:
             raise _not_a_file(place.shown)
         name = place.real.name
-        draft = f".{name[:100]}.draft"
+        draft = f".{secrets.token_hex(12)}.draft"  # a name that nobody else can have there
         with self.folder(place, create=True) as folder:
             try:
                 facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -162,8 +163,6 @@ class Workspace:
                 facts = None
             if facts is not None and not stat.S_ISREG(facts.st_mode):
                 raise _not_a_file(place.shown)
-            with suppress(FileNotFoundError):
-                os.unlink(draft, dir_fd=folder)  # left by a process that was killed while it wrote
             descriptor = os.open(
                 draft,
                 os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,

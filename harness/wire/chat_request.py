@@ -21,6 +21,7 @@ from harness.model.messages import (
     ToolResultBlock,
 )
 from harness.wire.pictures import Pictures, data_url, picture_refused
+from harness.wire.tool_names import legal_name
 
 NO_OUTPUT = "(no output)"  # an empty tool result is refused by some servers and read as "no answer yet" by some models
 PICTURES_FOLLOW = "(no text; its pictures follow behind the tool results)"
@@ -123,7 +124,11 @@ def settled(messages: Sequence[Message], first: int, provider: str) -> int:
 
 def _assistant_message(message: Message, *, with_reasoning: bool) -> JsonObject:
     calls: list[Json] = [
-        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.arguments or "{}"}}
+        {
+            "id": block.id,
+            "type": "function",
+            "function": {"name": legal_name(block.name), "arguments": block.arguments or "{}"},
+        }
         for block in message.content
         if isinstance(block, ToolCallBlock)
     ]

@@ -25,6 +25,7 @@ from harness.model.messages import (
 from harness.wire.chat_request import NO_OUTPUT
 from harness.wire.json_text import parse_json
 from harness.wire.pictures import Pictures, base64_of, picture_refused
+from harness.wire.tool_names import legal_name
 
 MAX_TOKENS = 8192  # the wire demands a ceiling; this one is within the limit of every model that speaks it
 EMPTY_TEXT = "(empty message)"  # the wire refuses an empty text
@@ -121,7 +122,7 @@ def _assistant_blocks(message: Message, provider: str) -> list[Json]:
             call: JsonObject = {
                 "type": "tool_use",
                 "id": _call_id(block.id),
-                "name": block.name,
+                "name": legal_name(block.name),
                 "input": _input(block.arguments),
             }
             blocks.append(call)

@@ -25,6 +25,7 @@ from harness.model.messages import (
 )
 from harness.wire.chat_request import NO_OUTPUT
 from harness.wire.pictures import Pictures, data_url, picture_refused
+from harness.wire.tool_names import legal_name
 
 MAX_CALL_ID_CHARS = 64  # the service refuses a longer call_id: "string too long", decolua/9router issue 393
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
@@ -98,7 +99,7 @@ def _assistant_items(message: Message, request: ModelRequest) -> list[Json]:
             call: JsonObject = {
                 "type": "function_call",
                 "call_id": _call_id(block.id),
-                "name": block.name,
+                "name": legal_name(block.name),
                 "arguments": block.arguments or "{}",
             }
             items.append(call)

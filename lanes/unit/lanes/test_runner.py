@@ -414,3 +414,34 @@ def test_tests_can_interrupt_their_children_also_in_a_lane_that_was_started_deaf
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_test_whose_body_did_not_run_is_not_a_pass(project) -> None:
+    project.write("lanes/unit/test_a.py", "def test_fails():\n    assert 0\n")
+    project.write("pytest.ini", "[pytest]\naddopts = --setup-plan\n")
+
+    ended = project.run("run", "unit")
+
+    verdicts = [record.verdict for record in project.bundle("unit").records]
+    assert (ended.exit_code != 0, "passed" in verdicts) == (True, False)
+
+
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
+def test_an_option_that_keeps_tests_from_running_is_refused(project, option: str) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", "unit", option)
+
+    assert (ended.exit_code, option in ended.stderr) == (2, True)
+
+
+def test_a_test_cannot_write_what_only_a_witness_may_see(project) -> None:
+    names = ("add_answer", "set_live_proof", "set_model", "set_script", "take_notes", "token")
+    project.write(
+        "lanes/unit/test_a.py",
+        f"def test_a(observation):\n    assert [n for n in {names!r} if hasattr(observation, n)] == []\n",
+    )
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 0, ended.stdout
