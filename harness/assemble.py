@@ -238,7 +238,9 @@ async def _create(
             ids = around.ids or _ids(settings.seed, f"{log.header.id}/{len(log)}")
             workspace = birth.workspace or _workspace(settings, writer)
             spill_dir = writer.path.parent / "output"
-            tools = build_tools(workspace, spill_dir=spill_dir, environment=settings.shell_environment)
+            tools = build_tools(
+                workspace, spill_dir=spill_dir, environment=settings.shell_environment, key=settings.api_key
+            )
             if birth.beginning == "resume":
                 await tools.end_leftovers()
             if setup is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -83,7 +84,8 @@ def main(argv: Sequence[str] | None = None, *, transport: httpx.AsyncBaseTranspo
             streams.write_error(f"harness: {error.what}\n")
             return EXIT_OUTPUT_CLOSED
         except HarnessError as error:
-            streams.write_error(f"harness: {error}\n")
+            text = str(error)
+            streams.write_error(f"{text}\n" if text.startswith("harness ") else f"harness: {text}\n")
             return error.exit_code
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
@@ -132,6 +134,8 @@ def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         return 0
     if unknown:
         _refuse_option(unknown[0], parser)
+    for name in ("task", "model", "provider", "base_url", "resume"):
+        _refuse_bytes(name, getattr(known, name))
     task = _task(known.task, streams)
     flags = Flags(
         provider=known.provider,
@@ -177,6 +181,22 @@ def _task(words: list[str], streams: StandardStreams) -> str:
             fix='harness run "TASK"; harness run --help shows the options',
         )
     return task
+
+
+def _refuse_bytes(name: str, given: str | list[str] | None) -> None:
+    """Refuse what is no text: Python hands bytes of the command line that are not UTF-8 on as half characters.
+
+    Folders are left alone, for a file system may hold any bytes in a name.
+    """
+    words = given if isinstance(given, list) else [given or ""]
+    for word in words:
+        if any("\udc80" <= character <= "\udcff" for character in word):
+            raise UsageError(
+                f"not UTF-8: {os.fsencode(word)[:60]!r}",
+                where=f"harness run: {'TASK' if name == 'task' else '--' + name.replace('_', '-')}",
+                expected="text",
+                fix="give it as UTF-8; material in other encodings belongs into a file of the workspace",
+            )
 
 
 _Number = TypeVar("_Number", int, float)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.tools.plain_text import decode_output, whole_characters
+from harness.tools.redaction import KeyFilter
 
 HEAD_BYTES = 20_000  # what is shown of a long output: about 5,000 tokens at its start,
 TAIL_BYTES = 10_000  # and half of that at its end, where errors stand
@@ -21,11 +22,13 @@ MAX_SPILL_BYTES = 256 << 20  # of one call: a runaway command must not fill the 
 class Capture:
     """Takes the bytes of one output as they come.
 
-    Shape: up to HEAD_BYTES + TAIL_BYTES are kept whole; past that the file at spill gets everything.
+    Shape: up to HEAD_BYTES + TAIL_BYTES are kept whole; past that the file at spill gets everything. What cleanse takes
+    out is neither kept, counted nor spilled.
     Raises: nothing; a spill that cannot be written is said in the text.
     """
 
     spill: Path
+    cleanse: KeyFilter
     size_bytes: int = 0
     _kept: bytearray = field(default_factory=bytearray)
     _tail: bytearray = field(default_factory=bytearray)
@@ -34,6 +37,9 @@ class Capture:
 
     def add(self, data: bytes) -> None:
         """Take the next bytes."""
+        self._take(self.cleanse.feed(data))
+
+    def _take(self, data: bytes) -> None:
         before = self.size_bytes
         self.size_bytes += len(data)
         if self.size_bytes <= HEAD_BYTES + TAIL_BYTES:
@@ -83,6 +89,7 @@ class Capture:
 
     def finish(self, shown_path: str) -> tuple[str, tuple[str, ...]]:
         """The text to show, and the notes that belong below it."""
+        self._take(self.cleanse.end())
         self._drop_file()
         notes: list[str] = []
         if self.size_bytes <= HEAD_BYTES + TAIL_BYTES:

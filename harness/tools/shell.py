@@ -30,6 +30,7 @@ from harness.tools.processes import (
     read_table,
     signal_now,
 )
+from harness.tools.redaction import KeyFilter
 from harness.tools.workspace import ToolError, Workspace
 
 END_GRACE_S = 1.0  # between asking a command to end and killing it; build tools clean up in far less
@@ -45,9 +46,12 @@ class Shell:
     Shape: run is the tool's body; close ends what is left, says what it was, and may be called twice.
     """
 
-    def __init__(self, workspace: Workspace, *, timeout_s: float, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, workspace: Workspace, *, timeout_s: float, environment: Mapping[str, str], key: str | None = None
+    ) -> None:
         self._workspace = workspace
         self._timeout_s = timeout_s
+        self._key = key
         self._mark = own_mark(str(workspace.spill_dir))
         self._outer_marks = environment.get(MARK, "")
         self._environment = {**environment, "PWD": str(workspace.root)}
@@ -67,7 +71,7 @@ class Shell:
 
     async def _run(self, command: str, limit_s: float, context: ToolContext) -> ToolOutput:
         spill = self._workspace.spill_dir / f"{_file_name(context.call_id)}.txt"
-        capture = Capture(spill)
+        capture = Capture(spill, KeyFilter(self._key))
         self._calls += 1
         mark = f"{self._mark}-{self._calls}"
         reader, process = await self._start(command, mark)
