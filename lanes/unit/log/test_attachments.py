@@ -402,13 +402,6 @@ async def test_A04_a_cancel_while_pictures_are_stored_queues_nothing(store: Atta
     assert (found, queued, files_under(store.files.root)) == (None, [], [place(png(1))])
 
 
-def test_A04_nothing_can_come_between_the_last_look_at_the_cancel_and_the_message() -> None:
-    lines = inspect.getsource(AttachmentStore.admit_and_queue).splitlines()
-    last_await = max(at for at, line in enumerate(lines) if "await" in line)
-    first_look = min(at for at, line in enumerate(lines) if "is_cancelled()" in line)
-    assert last_await < first_look
-
-
 POINTS = [*(f"sync-{number}" for number in range(1, 9)), "link-1", "admitted"]
 
 

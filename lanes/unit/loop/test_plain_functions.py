@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
+
+from harness.log.attachments import AttachmentStore
 
 HARNESS = Path(__file__).parents[3] / "harness"
 PLAIN = {
@@ -35,6 +38,13 @@ def test_C10_it_is_a_plain_function_and_awaits_nothing(file: str, class_name: st
 
 def test_C10_the_check_can_tell_a_coroutine() -> None:
     assert isinstance(functions(HARNESS / "loop/agent.py", "Agent")["when_idle"], ast.AsyncFunctionDef)
+
+
+def test_A04_C10_nothing_suspends_between_the_last_look_at_the_cancel_and_the_message() -> None:
+    lines = inspect.getsource(AttachmentStore.admit_and_queue).splitlines()
+    last_await = max(at for at, line in enumerate(lines) if "await" in line)
+    first_look = min(at for at, line in enumerate(lines) if "is_cancelled()" in line)
+    assert last_await < first_look
 
 
 def test_the_loop_cancels_no_task_but_its_timers_and_the_reader() -> None:
