@@ -1,22 +1,17 @@
-"""Chat completion streams: what each stream means, at every split of its bytes."""
+"""Chat completion streams: what each stream means."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.model.chunks import (
     BlockEnd,
     BlockStart,
-    Chunk,
     Failure,
     Finish,
     ReasoningDelta,
@@ -27,55 +22,21 @@ from harness.model.chunks import (
 )
 from harness.model.messages import CallId, ReasoningBlock, TextBlock, ToolCallBlock
 from harness.wire.openai_chat import ChatStream
+from lanes.unit.wire.chat_events import (
+    CLOSED,
+    DONE,
+    blocks,
+    call,
+    delta,
+    error_code,
+    event,
+    finish,
+    play,
+    streamed_text,
+    with_usage,
+)
 
 CASES = Path(__file__).parents[2] / "cases" / "sse"
-CLOSED = Failure("the stream ended before a finish reason and before its end mark", "STREAM_CLOSED")
-DONE = b"data: [DONE]\n\n"
-STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-
-
-def play(*pieces: bytes) -> tuple[Chunk, ...]:
-    stream = ChatStream()
-    chunks = [chunk for piece in pieces for chunk in stream.feed(piece)]
-    return (*chunks, *stream.end())
-
-
-def event(payload: object) -> bytes:
-    return b"data: " + json.dumps(payload).encode() + b"\n\n"
-
-
-def delta(**fields: object) -> bytes:
-    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": None}]})
-
-
-def call(index: object = 0, arguments: object = None, **fields: object) -> bytes:
-    function = {key: value for key, value in (("name", fields.pop("name", None)), ("arguments", arguments)) if value}
-    return delta(tool_calls=[{"index": index, "function": function, **fields}])
-
-
-def finish(word: str | None) -> bytes:
-    return event({"choices": [{"index": 0, "delta": {}, "finish_reason": word}]})
-
-
-def blocks(chunks: Iterable[Chunk]) -> list[object]:
-    return [chunk.block for chunk in chunks if isinstance(chunk, BlockEnd)]
-
-
-def streamed_text(chunks: Iterable[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
-
-
-def ending(chunks: tuple[Chunk, ...]) -> Finish:
-    last = chunks[-1]
-    assert isinstance(last, Finish)
-    assert sum(isinstance(chunk, Finish) for chunk in chunks) == 1
-    return last
-
-
-def error_code(chunks: tuple[Chunk, ...]) -> str:
-    failure = ending(chunks).failure
-    assert failure is not None
-    return failure.code
 
 
 # the field's cases ---------------------------------------------------------------------------------------------------
@@ -326,10 +287,6 @@ def usage_of(*pieces: bytes) -> object:
     return [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)]
 
 
-def with_usage(**usage: object) -> bytes:
-    return event({"choices": [], "usage": usage})
-
-
 def test_S05_usage_comes_once_after_the_blocks_and_before_the_finish_and_the_last_one_wins() -> None:
     attached = event({"choices": [{"delta": {"content": "x"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
     trailing = with_usage(prompt_tokens=10, completion_tokens=4)
@@ -555,81 +512,3 @@ def test_S07_payloads_count_events_and_not_comments() -> None:
     stream = ChatStream()
     stream.feed(b": keep-alive\n\n" + delta(content="x") + b": keep-alive\n\n" + delta(content="y"))
     assert stream.payloads == 2
-
-
-# every split ---------------------------------------------------------------------------------------------------------
-
-RICH = b"".join(
-    [
-        b"\xef\xbb\xbf: hello\r\n",
-        'data: {"choices":[{"delta":{"reasoning_content":"价"}}]}\r\n\r\n'.encode(),
-        'data: {"choices":[{"delta":{"content":"é🧪\u2028"}}]}\n\n'.encode(),
-        b'data: {"choices":\rdata: [{"delta":{"content":"two lines"}}]}\r\r',
-        call(0, '{"a":', id="c1", name="f").replace(b"\n", b"\r\n"),
-        call(0, '"\\ud83d"}', id="c1"),
-        call(0, "{}", id="c2", name="g"),
-        finish("tool_calls"),
-        with_usage(prompt_tokens=9, completion_tokens=4, prompt_cache_hit_tokens=6),
-        DONE,
-        b"data: after\n\n",
-    ]
-)
-
-
-def test_S02_a_split_at_every_byte_gives_the_same_chunks() -> None:
-    whole = play(RICH)
-    different = [cut for cut in range(len(RICH)) if play(RICH[:cut], RICH[cut:]) != whole]
-    assert (different, ending(whole)) == ([], Finish("tool-calls"))
-
-
-@settings(deadline=None)
-@given(cuts=st.lists(st.integers(0, len(RICH)), max_size=12), end=st.integers(0, len(RICH)))
-def test_S02_any_split_of_any_beginning_gives_the_same_chunks(cuts: list[int], end: int) -> None:
-    body = RICH[:end]
-    places = sorted({0, end, *(cut for cut in cuts if cut < end)})
-    assert play(*(body[begin:stop] for begin, stop in itertools.pairwise(places))) == play(body)
-
-
-EVENTS = st.lists(
-    st.one_of(
-        st.builds(lambda text: delta(content=text), st.text(max_size=3)),
-        st.builds(lambda text: delta(reasoning_content=text), st.text(max_size=3)),
-        st.builds(
-            lambda index, id_, text: call(index, text, id=id_, name="f"),
-            st.integers(-1, 2),
-            st.sampled_from(["", "a", "b"]),
-            st.text(max_size=3),
-        ),
-        st.builds(finish, st.sampled_from([None, "stop", "tool_calls", "length", "odd"])),
-        st.builds(with_usage, prompt_tokens=st.integers(0, 5), completion_tokens=st.integers(0, 5)),
-        st.sampled_from([DONE, event({"error": {"message": "no"}}), b"data: {\n\n", b": c\n\n", event(STOP)]),
-    ),
-    max_size=12,
-)
-
-
-@settings(deadline=None)
-@given(pieces=EVENTS)
-def test_any_stream_keeps_the_chunk_grammar(pieces: list[bytes]) -> None:
-    open_blocks: dict[int, str] = {}
-    seen: set[int] = set()
-    chunks = play(*pieces)
-    for chunk in chunks[:-1]:
-        match chunk:
-            case BlockStart(index, kind):
-                assert index not in seen
-                seen.add(index)
-                open_blocks[index] = kind
-            case TextDelta(index, text):
-                assert (open_blocks[index], bool(text)) == ("text", True)
-            case ReasoningDelta(index, text):
-                assert (open_blocks[index], bool(text)) == ("reasoning", True)
-            case ToolCallDelta(index, _, _, _):
-                assert open_blocks[index] == "tool-call"
-            case BlockEnd(index, _):
-                open_blocks.pop(index)
-    last = ending(chunks)
-    assert sum(isinstance(chunk, UsageChunk) for chunk in chunks) <= 1
-    assert (last.failure is None) == (last.kind in ("stop", "tool-calls", "max-tokens"))
-    if last.failure is None:
-        assert not open_blocks
