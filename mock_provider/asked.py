@@ -56,6 +56,7 @@ class Asked:
     """One checked model request.
 
     Shape: messages holds system prompts too, wherever the dialect keeps them. headers have lower-case names.
+    form tells which of the dialect's addresses was used.
     """
 
     dialect: str
@@ -68,6 +69,7 @@ class Asked:
     wants_usage: bool = True
     choices: int = 1
     extra_fields: tuple[str, ...] = ()
+    form: str = ""
 
     @property
     def last_user(self) -> AskedMessage | None:

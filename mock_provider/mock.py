@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,14 +15,15 @@ from mock_provider.asked import Asked, Refusal
 from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
 from mock_provider.control import answer_control
 from mock_provider.copying import Source
-from mock_provider.dialects import anthropic_messages, openai_chat
-from mock_provider.dialects.codec import Dialect
+from mock_provider.dialects.codec import Dialect, Received
+from mock_provider.dialects.table import BASE_PATHS, DIALECTS
 from mock_provider.errors import UsageError, VerdictError
 from mock_provider.faults import Head, Plan, plan_stream, plan_whole
 from mock_provider.gates import Gate, Latch
 from mock_provider.incoming import MAX_BODY_BYTES, Incoming, parse_body
 from mock_provider.journal import Entry, Journal, ReplyDigest
 from mock_provider.json_values import Json, encode_json
+from mock_provider.kept import Kept
 from mock_provider.match import Unmatched, called
 from mock_provider.playback import Playback, Taken
 from mock_provider.redaction import Redactor, find_secrets
@@ -32,19 +33,6 @@ from mock_provider.script_fields import near_miss
 from mock_provider.steps import Script
 from mock_provider.verdict import Verdict
 
-DIALECTS: Mapping[str, Dialect] = {
-    "openai_chat": openai_chat.DIALECT,
-    "anthropic_messages": anthropic_messages.DIALECT,
-}
-BASE_PATHS: Mapping[str, str] = {
-    "openai_chat": "/v1",
-    "openai": "/v1",
-    "deepseek": "",
-    "anthropic": "",
-    "anthropic_messages": "",
-    "gemini": "",
-    "ollama": "",
-}
 JSON_TYPE = "application/json"
 SCRIPTED = ("x-mock-provider", "scripted")
 MAX_PROBLEMS = 1000
@@ -109,6 +97,7 @@ class Mock:
         self.closing = Latch()
         self._lock = threading.Lock()
         self._playback = Playback(self.script)
+        self._kept = Kept()
         self._number = 0
         self._unmatched: list[str] = []
         self._invalid: list[str] = []
@@ -164,6 +153,7 @@ class Mock:
         with self._lock:
             gates = list(self._gates.values())
             self._playback.reset()
+            self._kept.clear()
             self.journal.clear()
             self._number = 0
             self._unmatched.clear()
@@ -236,20 +226,20 @@ class Mock:
         secrets: Redactor,
     ) -> Plan:
         dialect = DIALECTS[route.dialect]
-        if route.operation in {"unknown", "wrong_method"}:
+        if route.address is None:
             return self._lost(incoming, route, entry, dialect, secrets)
         refused = dialect.check_access(incoming.headers, query, self.script)
-        if refused is None and route.operation in {"models", "model"}:
+        refused = refused or (unreadable if route.address.takes_body else None)
+        if refused is not None:
+            return self._refuse(refused, entry, dialect, secrets)
+        received = Received(body, incoming.headers, query, self.script, self._kept, route.address.form, route.arguments)
+        if route.address.answer is not None:
+            content = route.address.answer(received)
+            if isinstance(content, Refusal):
+                return self._refuse(content, entry, dialect, secrets)
             entry.matched = True
-            return self._models(route, dialect, entry)
-        refused = refused or unreadable
-        if refused is None and route.operation == "count" and dialect.count is not None:
-            counted = dialect.count(body, incoming.headers, self.script)
-            if not isinstance(counted, Refusal):
-                entry.matched = True
-                return plan_whole(_head(200, JSON_TYPE), encode_json(counted))
-            refused = counted
-        asked = refused or dialect.read(body, incoming.headers, self.script)
+            return plan_whole(_head(200, JSON_TYPE), encode_json(content))
+        asked = dialect.read(received)
         if isinstance(asked, Refusal):
             return self._refuse(asked, entry, dialect, secrets)
         entry.extra_fields = asked.extra_fields
@@ -292,6 +282,8 @@ class Mock:
             plan = plan_stream(head, dialect.stream(asked, reply), step)
         else:
             plan = plan_whole(_head(200, JSON_TYPE, request_id), dialect.whole(asked, reply), step)
+        if dialect.keep is not None:
+            dialect.keep(asked, reply, self._kept)
         self._playback.exchanged(taken.cursor, asked, None if _is_broken(plan) else reply.as_message())
         return plan
 
@@ -322,24 +314,13 @@ class Mock:
     def _lost(self, incoming: Incoming, route: Route, entry: Entry, dialect: Dialect, secrets: Redactor) -> Plan:
         line = f"{incoming.method} {secrets.text(route.path)}"
         status, code = (404, "unknown_url") if route.operation == "unknown" else (405, "method_not_supported")
-        text = f"{self.script.name}: {line} is no address of this provider [UNKNOWN_PATH]\n  supported: {SUPPORTED}"
+        text = f"{self.script.name}: {line} is no address of this provider [UNKNOWN_PATH]\n  supported:{SUPPORTED}"
         entry.rule, entry.problem = "UNKNOWN_PATH", text
         if len(self._unmatched) < MAX_PROBLEMS:
             self._unmatched.append(f"request {entry.number}: {text}")
         refusal = Refusal(status, code, text, dialect.usual_error(status, None)[0], code)
         data = encode_json(dialect.error(refusal, self.script))
         return plan_whole(_head(status, JSON_TYPE, ("x-should-retry", "false")), data)
-
-    def _models(self, route: Route, dialect: Dialect, entry: Entry) -> Plan:
-        names = self.script.models or ((self.script.model,) if self.script.model else ())
-        if route.operation == "model":
-            if names and route.argument not in names:
-                entry.matched = False
-                message = f"The model '{route.argument}' does not exist"
-                refusal = Refusal(404, "unknown_model", message, code="model_not_found", param="model")
-                return self._refuse(refusal, entry, dialect, Redactor())
-            return plan_whole(_head(200, JSON_TYPE), encode_json(dialect.model(route.argument, self.script.created)))
-        return plan_whole(_head(200, JSON_TYPE), encode_json(dialect.models(names, self.script.created)))
 
     def too_large(self, target: str, size: int) -> Exchange:
         """Refuse a body over the limit, which a face did not read to its end."""

@@ -5,62 +5,114 @@ Room: pure; the engine comes in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
+from mock_provider.dialects.codec import Address, Dialect
+from mock_provider.dialects.table import ROWS
 from mock_provider.match import Naming
 
-Operation: TypeAlias = Literal["answer", "models", "model", "count", "alive", "wrong_method", "unknown"]
+Operation: TypeAlias = Literal["found", "alive", "wrong_method", "unknown"]
 CONTROL_PREFIX = "/__mock__/"
 CONVERSATION_HEADER = "x-mock-conversation"
 KEY_PREFIX = "sk-mock-"
-SUPPORTED = (
-    "POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/models/{id}"
-)
-_POSTS: dict[str, tuple[Operation, str]] = {
-    "/chat/completions": ("answer", "openai_chat"),
-    "/messages": ("answer", "anthropic_messages"),
-    "/messages/count_tokens": ("count", "anthropic_messages"),
-}
-_VERSIONS = ("/v1", "/beta", "/anthropic/v1", "/anthropic")
+_BRACES = re.compile(r"\{(\w+)(\*?)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a request line asks for. Shape: path is without conversation prefix; argument is the rest of it."""
+    """What a request line asks for.
+
+    Shape: address is there when operation is "found"; arguments holds what stood in its braces. path is without
+    conversation prefix.
+    """
 
     operation: Operation
     dialect: str
     path: str
-    argument: str = ""
+    address: Address | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One address with every prefix it may have. Shape: pattern is None when the address has no braces."""
+
+    dialect: Dialect
+    address: Address
+    pattern: re.Pattern[str] | None = None
+
+
+def _pattern(dialect: Dialect, path: str) -> re.Pattern[str]:
+    prefixes = "|".join(re.escape(prefix) for prefix in sorted(dialect.prefixes, key=len, reverse=True))
+    spelled: list[str] = []
+    at = 0
+    for found in _BRACES.finditer(path):
+        what = ".+" if found.group(2) else "[^/]+"
+        spelled += [re.escape(path[at : found.start()]), f"(?P<{found.group(1)}>{what})"]
+        at = found.end()
+    return re.compile(f"(?:{prefixes}){''.join(spelled)}{re.escape(path[at:])}")
+
+
+_Hit: TypeAlias = "tuple[_Place, dict[str, str]]"
+
+
+def _places() -> tuple[dict[str, list[_Hit]], list[_Place]]:
+    exact: dict[str, list[_Hit]] = {}
+    patterns: list[_Place] = []
+    for dialect in ROWS:
+        for address in dialect.addresses:
+            if "{" in address.path:
+                patterns.append(_Place(dialect, address, _pattern(dialect, address.path)))
+                continue
+            for prefix in dialect.prefixes:
+                exact.setdefault(prefix + address.path, []).append((_Place(dialect, address), {}))
+    return exact, patterns
+
+
+_EXACT, _PATTERNS = _places()
+SUPPORTED = "".join(
+    f"\n    {row.name}: {', '.join(f'{one.method} {row.prefixes[0]}{one.path}' for one in row.addresses)}"
+    for row in ROWS
+)
 
 
 def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
-    """Read method and path; an unknown path keeps the dialect the headers speak, for its error form."""
-    dialect = guess_dialect(headers)
+    """Read method and path; an unknown path keeps the dialect the client seems to speak, for its error form."""
     bare = path.rstrip("/") or "/"
-    if bare == "/" and method == "HEAD":
-        return Route("alive", dialect, bare)
-    for version in _VERSIONS:
-        if bare == version or bare.startswith(f"{version}/"):
-            bare = bare.removeprefix(version) or "/"
-            break
-    if bare in _POSTS:
-        operation, dialect = _POSTS[bare]
-        return Route(operation if method == "POST" else "wrong_method", dialect, bare)
-    if bare == "/models":
-        return Route("models" if method in {"GET", "HEAD"} else "wrong_method", dialect, bare)
-    if bare.startswith("/models/"):
-        name = unquote(bare.removeprefix("/models/"))
-        return Route("model" if method in {"GET", "HEAD"} else "wrong_method", dialect, bare, name)
-    return Route("unknown", dialect, path)
+    places = _EXACT.get(bare) or _matched(bare)
+    if not places:
+        operation: Operation = "alive" if bare == "/" and method == "HEAD" else "unknown"
+        return Route(operation, guess_dialect(headers, path), path)
+    wanted = "GET" if method == "HEAD" else method
+    fitting = [found for found in places if found[0].address.method == wanted]
+    guessed = guess_dialect(headers, path)
+    place, arguments = next(
+        (found for found in fitting or places if found[0].dialect.name == guessed), (fitting or places)[0]
+    )
+    if not fitting:
+        return Route("wrong_method", place.dialect.name, path)
+    return Route("found", place.dialect.name, path, place.address, arguments)
 
 
-def guess_dialect(headers: Mapping[str, str]) -> str:
-    """The dialect whose error form a client understands, judged by what it sends along."""
-    return "anthropic_messages" if "anthropic-version" in headers else "openai_chat"
+def _matched(path: str) -> list[_Hit]:
+    found: list[_Hit] = []
+    for place in _PATTERNS:
+        match = place.pattern.fullmatch(path) if place.pattern else None
+        if match:
+            found.append((place, {name: unquote(value) for name, value in match.groupdict().items()}))
+    return found
+
+
+def guess_dialect(headers: Mapping[str, str], path: str = "") -> str:
+    """The dialect whose error form a client understands, judged by its headers and the beginning of its path."""
+    for row in ROWS:
+        if any(mark in headers for mark in row.marks):
+            return row.name
+    return next((row.name for row in ROWS if path.startswith(row.owns)), ROWS[0].name)
 
 
 def split_prefix(path: str) -> tuple[str, str]:

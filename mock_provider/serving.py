@@ -13,9 +13,10 @@ import signal
 import sys
 from pathlib import Path
 
+from mock_provider.dialects.table import BASE_PATHS
 from mock_provider.errors import UsageError
 from mock_provider.json_values import JsonObject
-from mock_provider.mock import BASE_PATHS, Mock
+from mock_provider.mock import Mock
 from mock_provider.server import serve
 from mock_provider.steps import Script
 

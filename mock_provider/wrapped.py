@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from mock_provider.dialects.table import BASES
 from mock_provider.errors import UsageError
 from mock_provider.mock import Mock
 from mock_provider.server import ServerThread
@@ -30,16 +31,8 @@ def child_environment(mock: Mock, given: Mapping[str, str]) -> dict[str, str]:
     key = mock.script.api_key or DUMMY_KEY
     return {
         **given,
-        "OPENAI_BASE_URL": mock.base_url("openai"),
-        "OPENAI_API_KEY": key,
-        "ANTHROPIC_BASE_URL": mock.base_url("anthropic"),
-        "ANTHROPIC_API_KEY": key,
-        "DEEPSEEK_BASE_URL": mock.base_url("deepseek"),
-        "DEEPSEEK_API_KEY": key,
-        "GOOGLE_GEMINI_BASE_URL": mock.base_url("gemini"),
-        "GEMINI_API_KEY": key,
-        "GOOGLE_API_KEY": key,
-        "OLLAMA_HOST": mock.base_url("ollama"),
+        **{name: mock.base_url(base.name) for base in BASES for name in base.variables},
+        **{name: key for base in BASES for name in base.keys},
         "NO_PROXY": spared,
         "no_proxy": spared,
     }

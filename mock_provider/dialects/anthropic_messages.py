@@ -13,7 +13,17 @@ from datetime import UTC, datetime
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
 from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
-from mock_provider.dialects.codec import Counts, Dialect, Reply, SaidCall, count_input
+from mock_provider.dialects.codec import (
+    Address,
+    Base,
+    Counts,
+    Dialect,
+    Received,
+    Reply,
+    SaidCall,
+    count_input,
+    model_names,
+)
 from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.pieces import split_text
@@ -60,18 +70,19 @@ def check_access(headers: Mapping[str, str], query: str, script: Script) -> Refu
     return None
 
 
-def read(body: Json, headers: Mapping[str, str], script: Script) -> Asked | Refusal:
+def read(received: Received) -> Asked | Refusal:
     """Check a body like the provider, then read it."""
-    return _read(body, headers, script, needs_limit=True)
+    return _read(received, needs_limit=True)
 
 
-def count(body: Json, headers: Mapping[str, str], script: Script) -> JsonObject | Refusal:
+def count(received: Received) -> JsonObject | Refusal:
     """Count the tokens of a request by the local rule."""
-    asked = _read(body, headers, script, needs_limit=False)
+    asked = _read(received, needs_limit=False)
     return asked if isinstance(asked, Refusal) else {"input_tokens": count_input(asked)}
 
 
-def _read(body: Json, headers: Mapping[str, str], script: Script, *, needs_limit: bool) -> Asked | Refusal:
+def _read(received: Received, *, needs_limit: bool) -> Asked | Refusal:
+    body, script = received.body, received.script
     if not isinstance(body, dict):
         return refuse("wrong_type", "Input should be a valid dictionary")
     refused = refuse_body(body, needs_limit=needs_limit)
@@ -93,7 +104,7 @@ def _read(body: Json, headers: Mapping[str, str], script: Script, *, needs_limit
         else (),
         is_stream=bool(body.get("stream")),
         body=body,
-        headers=headers,
+        headers=received.headers,
         extra_fields=extra,
     )
 
@@ -345,8 +356,26 @@ def usual_error(status: int, code: str | None) -> tuple[str, str | None, str]:
     return kind, code, message
 
 
-def model(name: str, created: int) -> JsonObject:
-    """One entry of the model list."""
+def list_models(received: Received) -> JsonObject:
+    """The model list."""
+    names = model_names(received.script)
+    return {
+        "data": [_model(name, received.script.created) for name in names],
+        "has_more": False,
+        "first_id": names[0] if names else None,
+        "last_id": names[-1] if names else None,
+    }
+
+
+def show_model(received: Received) -> JsonObject | Refusal:
+    """One entry of the model list; without a list any name has one."""
+    name, names = received.arguments["model"], model_names(received.script)
+    if names and name not in names:
+        return Refusal(404, "unknown_model", f"model: {name}", "not_found_error")
+    return _model(name, received.script.created)
+
+
+def _model(name: str, created: int) -> JsonObject:
     moment = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "type": "model",
@@ -362,28 +391,28 @@ def model(name: str, created: int) -> JsonObject:
     }
 
 
-def models(names: Sequence[str], created: int) -> JsonObject:
-    """The model list."""
-    return {
-        "data": [model(name, created) for name in names],
-        "has_more": False,
-        "first_id": names[0] if names else None,
-        "last_id": names[-1] if names else None,
-    }
-
-
 DIALECT = Dialect(
     name="anthropic_messages",
     id_kind="msg",
     request_id_header="request-id",
     content_type_stream="text/event-stream; charset=utf-8",
+    addresses=(
+        Address("POST", "/messages"),
+        Address("POST", "/messages/count_tokens", count),
+        Address("GET", "/models", list_models, takes_body=False),
+        Address("GET", "/models/{model*}", show_model, takes_body=False),
+    ),
+    prefixes=("/v1", "", "/anthropic/v1", "/anthropic"),
+    bases=(
+        Base("anthropic", "", ("ANTHROPIC_BASE_URL",), ("ANTHROPIC_API_KEY",)),
+        Base("anthropic_messages", ""),
+    ),
     check_access=check_access,
     read=read,
     whole=whole,
     stream=stream,
     error=error,
     usual_error=usual_error,
-    models=models,
-    model=model,
-    count=count,
+    marks=("anthropic-version",),
+    owns=("/anthropic/",),
 )

@@ -6,11 +6,12 @@ Room: pure; the dialects implement it, the engine uses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
 from mock_provider.faults import Item
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.kept import Kept
 from mock_provider.pieces import count_tokens
 from mock_provider.steps import Part, Reasoning, RefusalText, Script, StreamPlan, Text, ToolCall, Usage
 
@@ -75,27 +76,84 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """One wire format.
+class Received:
+    """One request whose address is known.
 
-    Shape: check_access and read refuse like the provider; whole, stream, error, models and model render.
+    Shape: arguments holds what stood in the braces of the address, unquoted; form is the address's own;
+    kept holds answers that this request may name. headers have lower-case names.
+    """
+
+    body: Json
+    headers: Mapping[str, str]
+    query: str
+    script: Script
+    kept: Kept
+    form: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address of a dialect.
+
+    Shape: path without the version, `{name}` for one segment and `{name*}` for the rest of the path; form tells the
+    dialect which of its addresses was used. Without answer a step of the script answers, else this function does;
+    takes_body False means that a body is not looked at.
+    """
+
+    method: str
+    path: str
+    answer: Callable[[Received], JsonObject | Refusal] | None = None
+    form: str = ""
+    takes_body: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A base URL that clients take.
+
+    Shape: name is what base_url() is asked for, path what stands behind the root. For a wrapped command variables are
+    set to the base URL and keys to a dummy key.
+    """
+
+    name: str
+    path: str
+    variables: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One wire format, everything the provider has to know of it.
+
+    Shape: prefixes may stand before each address, the usual one first; marks are headers that only its clients send,
+    owns beginnings of paths that only it has: both choose the error form of an unknown address and the dialect of an
+    address that several have. check_access and read refuse like the provider; whole, stream and error render.
     usual_error gives type, code and message of a status; id_kind stands in the ids of answers.
-    count answers a request that only wants its tokens counted, where the dialect has one.
+    keep, where there is one, notes a reply in the kept answers.
     """
 
     name: str
     id_kind: str
     request_id_header: str
     content_type_stream: str
+    addresses: tuple[Address, ...]
+    prefixes: tuple[str, ...]
+    bases: tuple[Base, ...]
     check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
-    read: Callable[[Json, Mapping[str, str], Script], Asked | Refusal]
+    read: Callable[[Received], Asked | Refusal]
     whole: Callable[[Asked, Reply], bytes]
     stream: Callable[[Asked, Reply], Sequence[Item]]
     error: Callable[[Refusal, Script], JsonObject]
     usual_error: Callable[[int, str | None], tuple[str, str | None, str]]
-    models: Callable[[Sequence[str], int], JsonObject]
-    model: Callable[[str, int], JsonObject]
-    count: Callable[[Json, Mapping[str, str], Script], JsonObject | Refusal] | None = None
+    marks: tuple[str, ...] = ()
+    owns: tuple[str, ...] = ()
+    keep: Callable[[Asked, Reply, Kept], None] | None = None
+
+
+def model_names(script: Script) -> tuple[str, ...]:
+    """The models that a script lets be listed."""
+    return script.models or ((script.model,) if script.model else ())
 
 
 def count_input(asked: Asked) -> int:

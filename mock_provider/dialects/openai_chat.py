@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
-from mock_provider.dialects.codec import Counts, Dialect, Reply, SaidCall
+from mock_provider.dialects.codec import Address, Base, Counts, Dialect, Received, Reply, SaidCall, model_names
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_tool_rules import tool_names
@@ -51,8 +51,9 @@ def check_access(headers: Mapping[str, str], query: str, script: Script) -> Refu
     return None
 
 
-def read(body: Json, headers: Mapping[str, str], script: Script) -> Asked | Refusal:
+def read(received: Received) -> Asked | Refusal:
     """Check a body like the provider, then read it."""
+    body, script = received.body, received.script
     if not isinstance(body, dict):
         return Refusal(400, "wrong_type", f"Invalid type for request body: expected an object, got {kind_of(body)}.")
     refused = refuse_body(body)
@@ -74,7 +75,7 @@ def read(body: Json, headers: Mapping[str, str], script: Script) -> Asked | Refu
         tools=tool_names(body.get("tools")),
         is_stream=bool(body.get("stream")),
         body=body,
-        headers=headers,
+        headers=received.headers,
         wants_usage=isinstance(options, dict) and bool(options.get("include_usage")),
         choices=choices if isinstance(choices, int) else 1,
         extra_fields=extra,
@@ -306,14 +307,23 @@ def error(refusal: Refusal, script: Script) -> JsonObject:
     return {"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}}
 
 
-def model(name: str, created: int) -> JsonObject:
-    """One entry of the model list."""
-    return {"id": name, "object": "model", "created": created, "owned_by": "mock-provider"}
-
-
-def models(names: Sequence[str], created: int) -> JsonObject:
+def list_models(received: Received) -> JsonObject:
     """The model list."""
-    return {"object": "list", "data": [model(name, created) for name in names]}
+    script = received.script
+    return {"object": "list", "data": [_model(name, script.created) for name in model_names(script)]}
+
+
+def show_model(received: Received) -> JsonObject | Refusal:
+    """One entry of the model list; without a list any name has one."""
+    name, names = received.arguments["model"], model_names(received.script)
+    if names and name not in names:
+        message = f"The model '{name}' does not exist"
+        return Refusal(404, "unknown_model", message, code="model_not_found", param="model")
+    return _model(name, received.script.created)
+
+
+def _model(name: str, created: int) -> JsonObject:
+    return {"id": name, "object": "model", "created": created, "owned_by": "mock-provider"}
 
 
 DIALECT = Dialect(
@@ -321,12 +331,21 @@ DIALECT = Dialect(
     id_kind="chatcmpl",
     request_id_header="x-request-id",
     content_type_stream="text/event-stream; charset=utf-8",
+    addresses=(
+        Address("POST", "/chat/completions"),
+        Address("GET", "/models", list_models, takes_body=False),
+        Address("GET", "/models/{model*}", show_model, takes_body=False),
+    ),
+    prefixes=("/v1", "", "/beta"),
+    bases=(
+        Base("openai_chat", "/v1"),
+        Base("openai", "/v1", ("OPENAI_BASE_URL",), ("OPENAI_API_KEY",)),
+        Base("deepseek", "", ("DEEPSEEK_BASE_URL",), ("DEEPSEEK_API_KEY",)),
+    ),
     check_access=check_access,
     read=read,
     whole=whole,
     stream=stream,
     error=error,
     usual_error=usual_error,
-    models=models,
-    model=model,
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mock_provider.asked import Asked
+from mock_provider.dialects.codec import Received
 from mock_provider.dialects.openai_chat import read
 from mock_provider.expect import compare
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.kept import Kept
 from mock_provider.script import build_script
 
 SCRIPT = build_script({"version": 1, "steps": [{"reply": "x"}]})
@@ -32,7 +34,7 @@ BODY: JsonObject = {
 
 
 def asked() -> Asked:
-    found = read(BODY, {"x-team": "red"}, SCRIPT)
+    found = read(Received(BODY, {"x-team": "red"}, "", SCRIPT, Kept()))
     assert isinstance(found, Asked)
     return found
 
@@ -127,7 +129,7 @@ def test_an_older_tool_result_does_not_satisfy_the_present_round() -> None:
     messages = BODY["messages"]
     assert isinstance(messages, list)
     later = [*messages, {"role": "assistant", "content": "done"}, {"role": "user", "content": "again"}]
-    found = read({**BODY, "messages": later}, {}, SCRIPT)
+    found = read(Received({**BODY, "messages": later}, {}, "", SCRIPT, Kept()))
     assert isinstance(found, Asked)
     rules = [{"contains": "Five"}, {"contains": "Five", "anywhere": True}]
     steps = [{"expect": {"tool_result": rule}, "reply": "x"} for rule in rules]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mock_provider.replies import conversation, script, step, tool_call
+from mock_provider.routes import SUPPORTED
 from mock_provider.script import ScriptLike, parse_script
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def test_the_verdict_holds_the_whole_story(play: Start) -> None:
         '      last user text: "bye"\n'
         "      fix: change the expectation of step 1 (two.yaml:3), or what the client sends\n"
         "  - request 2: two.yaml: GET /v1/nothing is no address of this provider [UNKNOWN_PATH]\n"
-        "      supported: POST /v1/chat/completions, POST /v1/messages, POST /v1/messages/count_tokens, "
-        "GET /v1/models, GET /v1/models/{id}\n"
+        "      supported:" + SUPPORTED.replace("\n", "\n    ") + "\n"
         "  - two.yaml: request 3 is invalid for openai_chat, rule orphan_tool_result: Invalid parameter: messages "
         "with role 'tool' must be a response to a preceeding message with 'tool_calls'. [REQUEST_INVALID]\n"
         "  - two.yaml: step 1 was never taken\n"
