@@ -1,7 +1,7 @@
 """Admits a picture and queues a message that names it, and is killed at the point its arguments say.
 
-Room: started by test_attachments.py as a process of its own: SESSION_ROOT POINT, where POINT is a call of the disk
-(sync-1, link-1, sync-2, …), admitted, queued or end.
+Room: started by test_attachments_killed.py as a process of its own: SESSION_ROOT POINT, where POINT is a call of the
+disk (sync-1, link-1, sync-2, …), admitted, queued or end.
 """
 
 from __future__ import annotations
