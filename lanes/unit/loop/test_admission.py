@@ -33,6 +33,9 @@ class Client:
         if self.is_queued:
             self._rig.agent.cancel(Cause("user"))
 
+    def did_cancel(self) -> bool:
+        return self.is_cancelled
+
     def queue(self, references: tuple[AttachmentRef, ...]) -> None:
         self.is_queued = True
         content = tuple(ImageBlock(reference) for reference in references)
@@ -72,9 +75,7 @@ async def test_C10_a_cancel_in_the_gap_between_stored_pictures_and_the_hand_over
         client = Client(rig)
         store = Storing(tmp_path / str(attempt))
         store.then = partial(cancel_soon, client, by)
-        await store.admit_and_queue(
-            [Upload(ONE_PIXEL, "image/gif")], client.queue, is_cancelled=lambda client=client: client.is_cancelled
-        )
+        await store.admit_and_queue([Upload(ONE_PIXEL, "image/gif")], client.queue, is_cancelled=client.did_cancel)
         await rig.idle()
         late = len(rig.model.requests)
         assert late == 0, f"model requests after cancel: {late}: {rig.model.requests}"
@@ -86,8 +87,6 @@ async def test_C10_a_cancel_before_the_gap_leaves_the_log_empty(make_rig: Make, 
     client = Client(rig)
     store = Storing(tmp_path)
     store.then = client.cancel
-    await store.admit_and_queue(
-        [Upload(ONE_PIXEL, "image/gif")], client.queue, is_cancelled=lambda: client.is_cancelled
-    )
+    await store.admit_and_queue([Upload(ONE_PIXEL, "image/gif")], client.queue, is_cancelled=client.did_cancel)
     await rig.idle()
     assert (rig.shape, client.is_queued) == ([], False)
