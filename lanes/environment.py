@@ -59,6 +59,9 @@ _KEPT = frozenset(
         "PYTHONUTF8",
     }
 )
+# What `tox -e coverage` tells the children of a process that it measures. It can name code to load, so no lane that
+# holds a key keeps it.
+_KEPT_WITHOUT_KEY = frozenset({"COVERAGE_PROCESS_CONFIG"})
 _KEY_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 _ADDRESS_NAME = re.compile(
     r"(?i)(.*_proxy|(ssl|curl|requests)_c(a|ert)_?(file|dir|bundle)|.*_base_url|.*_api_base|netrc|sslkeylogfile)"
@@ -93,7 +96,8 @@ def build_environment(
     shard: str = "1/1",
 ) -> LaneEnvironment:
     """Build the environment of a lane from the one it was started in."""
-    kept = {name: value for name, value in environ.items() if name in _KEPT or name.startswith("LC_")}
+    names = _KEPT | _KEPT_WITHOUT_KEY if policy.keyless else _KEPT
+    kept = {name: value for name, value in environ.items() if name in names or name.startswith("LC_")}
     keys = {name for name, value in environ.items() if is_key_name(name) and value.strip()}
     if not policy.keyless:
         allowed = {provider.key for provider in providers}

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 KEYLESS = (
     *("unit", "snapshot", "replay", "offline", "offline-clients"),
-    *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "crash"),
+    *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "crash", "coverage"),
 )
 WITH_KEYS = ("real", "record")
 KEYS = {"DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
