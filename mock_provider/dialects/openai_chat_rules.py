@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mock_provider.asked import Refusal
-from mock_provider.dialects.openai_refusals import empty, missing, wrong_type
+from mock_provider.dialects.openai_refusals import (
+    empty,
+    listed,
+    missing,
+    out_of_range,
+    too_many,
+    unknown_value,
+    wrong_type,
+)
 from mock_provider.dialects.openai_tool_rules import (
     refuse_name,
     refuse_response_format,
@@ -116,10 +124,9 @@ def _message(message: JsonObject, at: int) -> Refusal | None:
         return missing(f"{here}.role")
     role = message["role"]
     if not isinstance(role, str):
-        return wrong_type(f"{here}.role", f"one of {_quoted(ROLES)}", role)
+        return wrong_type(f"{here}.role", f"one of {listed(ROLES)}", role)
     if role not in ROLES:
-        text = f"Invalid value: '{role}'. Supported values are: {_quoted(ROLES)}."
-        return Refusal(400, "unknown_role", text, code="invalid_value", param=f"{here}.role")
+        return unknown_value("unknown_role", f"{here}.role", role, ROLES)
     if role == "tool":
         if "tool_call_id" not in message:
             return missing(f"{here}.tool_call_id")
@@ -131,11 +138,6 @@ def _message(message: JsonObject, at: int) -> Refusal | None:
         if problem:
             return problem
     return _content(message, role, at, has_calls=bool(calls))
-
-
-def _quoted(words: tuple[str, ...]) -> str:
-    listed = [f"'{word}'" for word in words]
-    return f"{', '.join(listed[:-1])}, and {listed[-1]}"
 
 
 def _content(message: JsonObject, role: str, at: int, *, has_calls: bool) -> Refusal | None:
@@ -173,8 +175,7 @@ def _content_part(part: JsonObject, role: str, here: str) -> Refusal | None:
     kind = part["type"]
     known = _PART_KINDS.get(role, ("text",))
     if not isinstance(kind, str) or kind not in known:
-        text = f"Invalid value: '{kind}'. Supported values are: {', '.join(map(repr, known))}."
-        return Refusal(400, "unknown_content_part", text, code="invalid_value", param=f"{here}.type")
+        return unknown_value("unknown_content_part", f"{here}.type", kind, known)
     if kind not in part:
         return missing(f"{here}.{kind}")
     value = part[kind]
@@ -205,8 +206,7 @@ def _calls(calls: Json, here: str, role: str) -> Refusal | None:
             if not isinstance(call[name], str):
                 return wrong_type(f"{at}.{name}", "a string", call[name])
         if call["type"] not in ("function", "custom"):
-            text = f"Invalid value: '{call['type']}'. Supported values are: 'function' and 'custom'."
-            return Refusal(400, "unknown_call_type", text, code="invalid_value", param=f"{at}.type")
+            return unknown_value("unknown_call_type", f"{at}.type", call["type"], ("function", "custom"))
         if call["type"] == "function":
             problem = _called_function(call.get("function"), f"{at}.function")
             if problem:
@@ -273,14 +273,11 @@ def _options(body: JsonObject) -> Refusal | None:
         if value is not None and not isinstance(value, bool):
             return wrong_type(name, "a boolean", value)
     for name, least, most in _RANGES:
-        problem = _in_range(body.get(name), name, least, most, "decimal")
+        problem = out_of_range(body.get(name), name, least, most, "decimal")
         if problem:
             return problem
     for count, low, high in _COUNTS:
-        value = body.get(count)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            return wrong_type(count, "an integer", value)
-        problem = _in_range(value, count, low, high, "integer")
+        problem = out_of_range(body.get(count), count, low, high, "integer")
         if problem:
             return problem
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
@@ -296,20 +293,6 @@ def _options(body: JsonObject) -> Refusal | None:
     return _stop(body.get("stop"))
 
 
-def _in_range(value: Json, name: str, least: float, most: float, kind: str) -> Refusal | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return wrong_type(name, f"a {kind}", value)
-    if value < least:
-        text = f"Invalid '{name}': {kind} below minimum value. Expected a value >= {least}, but got {value} instead."
-        return Refusal(400, "out_of_range", text, code=f"{kind}_below_min_value", param=name)
-    if value > most:
-        text = f"Invalid '{name}': {kind} above maximum value. Expected a value <= {most}, but got {value} instead."
-        return Refusal(400, "out_of_range", text, code=f"{kind}_above_max_value", param=name)
-    return None
-
-
 def _stop(stop: Json) -> Refusal | None:
     if stop is None or isinstance(stop, str):
         return None
@@ -318,9 +301,5 @@ def _stop(stop: Json) -> Refusal | None:
     if any(not isinstance(word, str) for word in stop):
         return wrong_type("stop[0]", "a string", next(word for word in stop if not isinstance(word, str)))
     if len(stop) > 4:
-        text = (
-            "Invalid 'stop': array too long. Expected an array with maximum length 4, "
-            f"but got an array with length {len(stop)} instead."
-        )
-        return Refusal(400, "too_many_stops", text, code="array_above_max_length", param="stop")
+        return too_many("too_many_stops", "stop", len(stop), 4)
     return None

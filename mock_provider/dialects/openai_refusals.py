@@ -1,9 +1,12 @@
-"""The words in which the chat completions endpoint refuses wrong values.
+"""The words in which the provider refuses wrong values.
 
-Room: pure; only the chat rules come in.
+Room: pure; only the rules of its endpoints come in.
+Source: the error bodies of the provider's endpoints as clients have reported them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from mock_provider.asked import Refusal
 from mock_provider.json_values import Json
@@ -42,6 +45,61 @@ def empty(param: str) -> Refusal:
         f"Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty array instead."
     )
     return Refusal(400, "empty_array", message, code="empty_array", param=param)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Spell a list of words the way the messages do."""
+    quoted = [f"'{word}'" for word in words]
+    if len(quoted) < 3:
+        return " and ".join(quoted)
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+
+
+def unknown_value(rule: str, param: str, value: Json, known: Sequence[str]) -> Refusal:
+    """A word is not among those that may stand there."""
+    message = f"Invalid value: '{value}'. Supported values are: {listed(known)}."
+    return Refusal(400, rule, message, code="invalid_value", param=param)
+
+
+def too_long(rule: str, param: str, size: int, most: int) -> Refusal:
+    """A text has too many characters."""
+    message = (
+        f"Invalid '{param}': string too long. Expected a string with maximum length {most}, "
+        f"but got a string with length {size} instead."
+    )
+    return Refusal(400, rule, message, code="string_above_max_length", param=param)
+
+
+def too_many(rule: str, param: str, size: int, most: int) -> Refusal:
+    """A list has too many items."""
+    message = (
+        f"Invalid '{param}': array too long. Expected an array with maximum length {most}, "
+        f"but got an array with length {size} instead."
+    )
+    return Refusal(400, rule, message, code="array_above_max_length", param=param)
+
+
+def empty_text(rule: str, param: str) -> Refusal:
+    """A text that must not be empty is."""
+    message = (
+        f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an empty string instead."
+    )
+    return Refusal(400, rule, message, code="empty_string", param=param)
+
+
+def out_of_range(value: Json, name: str, least: float, most: float, kind: str) -> Refusal | None:
+    """Check a number; kind is the provider's word for it. None is in every range."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else (int, float)):
+        return wrong_type(name, f"{'an' if kind == 'integer' else 'a'} {kind}", value)
+    if value < least:
+        text = f"Invalid '{name}': {kind} below minimum value. Expected a value >= {least}, but got {value} instead."
+        return Refusal(400, "out_of_range", text, code=f"{kind}_below_min_value", param=name)
+    if value > most:
+        text = f"Invalid '{name}': {kind} above maximum value. Expected a value <= {most}, but got {value} instead."
+        return Refusal(400, "out_of_range", text, code=f"{kind}_above_max_value", param=name)
+    return None
 
 
 _DEFAULTS: dict[int, tuple[str, str | None, str]] = {

@@ -10,7 +10,7 @@ import re
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.json_schema import schema_problem
-from mock_provider.dialects.openai_refusals import empty, missing, wrong_type
+from mock_provider.dialects.openai_refusals import empty, empty_text, missing, too_long, too_many, wrong_type
 from mock_provider.json_values import Json, JsonObject
 
 MAX_TOOLS = 128
@@ -31,17 +31,9 @@ def tool_names(tools: Json) -> tuple[str, ...]:
 def refuse_name(name: str, param: str) -> Refusal | None:
     """Check the name of a function."""
     if not name:
-        text = (
-            f"Invalid '{param}': empty string. Expected a string with minimum length 1, "
-            "but got an empty string instead."
-        )
-        return Refusal(400, "name_pattern", text, code="empty_string", param=param)
+        return empty_text("name_pattern", param)
     if len(name) > MAX_NAME:
-        text = (
-            f"Invalid '{param}': string too long. Expected a string with maximum length {MAX_NAME}, "
-            f"but got a string with length {len(name)} instead."
-        )
-        return Refusal(400, "name_length", text, code="string_above_max_length", param=param)
+        return too_long("name_length", param, len(name), MAX_NAME)
     if not _FUNCTION_NAME.fullmatch(name):
         text = (
             f"Invalid '{param}': string does not match pattern. "
@@ -61,11 +53,7 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
     if not tools:
         return empty("tools")
     if len(tools) > MAX_TOOLS:
-        text = (
-            f"Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, "
-            f"but got an array with length {len(tools)} instead."
-        )
-        return Refusal(400, "too_many_tools", text, code="array_above_max_length", param="tools")
+        return too_many("too_many_tools", "tools", len(tools), MAX_TOOLS)
     names: list[str] = []
     for at, tool in enumerate(tools):
         problem = _tool(tool, f"tools[{at}]", names)
