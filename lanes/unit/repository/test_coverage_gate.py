@@ -76,7 +76,7 @@ def test_the_environment_runs_every_keyless_lane_and_then_judges() -> None:
     parser = RawConfigParser(default_section="no section has defaults")
     parser.read(ROOT / "tox.ini", "utf-8")
     commands = parser["testenv:coverage"]["commands"].split("\n")
-    run = [re.search(r"lanes run (\S+)", command) for command in commands]
+    run = [re.search(r"^coverage run -m lanes.measured (\S+)$", command) for command in commands]
 
     assert {found[1] for found in run if found} == {lane for lane, policy in LANES.items() if policy.keyless}
     assert commands[-1] == "coverage report"
