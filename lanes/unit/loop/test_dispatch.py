@@ -50,13 +50,19 @@ class Bodies:
             raise answer
         return answer
 
+    def _is_free(self, call_id: str) -> bool:
+        return call_id in self._gates and self._gates[call_id].is_set()
+
     def release(self, *call_ids: str) -> None:
         for call_id in call_ids:
             self._gates.setdefault(call_id, asyncio.Event()).set()
 
     async def until_running(self, *call_ids: str) -> None:
+        """Wait until these run and no other; one that may not run and that nobody lets go fails at once."""
         async with asyncio.timeout(20):
             while self.running != list(call_ids):
+                held = [call_id for call_id in self.running if call_id not in call_ids and not self._is_free(call_id)]
+                assert held == [], f"beside {call_ids}"
                 self._begun.clear()
                 await self._begun.wait()
 
@@ -317,6 +323,8 @@ async def test_X09_a_time_limit_that_runs_out_first_is_a_timeout_after_the_body_
     rig = make_rig(ask("slow"), text("ok"), tools=[tool("slow", body, timeout_s=5)])
     rig.agent.followup(message("hi"))
     await told.wait()
+    for _ in range(50):  # as many passes of the event loop as an answer needs that waits for nobody
+        await asyncio.sleep(0)
     assert rig.payloads(ToolResult) == []
     settle.set()
     await rig.idle()
