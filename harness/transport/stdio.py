@@ -45,6 +45,16 @@ class StandardStreams:
         """Whether a person sees what is written to standard error."""
         return self._error is not None and os.isatty(self._error)
 
+    @property
+    def input_descriptor(self) -> int | None:
+        """Where frames are read from; None when standard input was closed from the start."""
+        return self._input
+
+    @property
+    def output_descriptor(self) -> int | None:
+        """Where frames are written to; None when standard output was closed from the start."""
+        return self._output
+
     def read_input(self) -> str:
         """All of standard input.
 
@@ -106,21 +116,23 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def claimed_streams() -> Iterator[StandardStreams]:
     """The streams of this process, with standard output out of everybody else's reach until the end of the block.
 
-    Shape: descriptor 1 points to standard error meanwhile, so that no print, library or child can mix into the output.
-    A descriptor that was closed is filled with the null device, so that no file opened later takes its place.
+    Shape: descriptor 1 points to standard error meanwhile, so that no print, library or child can mix into the output,
+    and descriptor 0 to the null device, so that none can take a part of the input. A descriptor that was closed is
+    filled with the null device, so that no file opened later takes its place.
     """
     is_open = [_is_open(descriptor) for descriptor in (0, 1, 2)]
     for descriptor in (0, 1, 2):
         if not is_open[descriptor]:
             _fill(descriptor)
-    private = os.dup(1)  # not inherited by children
+    private, private_input = os.dup(1), os.dup(0)  # not inherited by children
+    _point_to_null(0)
     visible = sys.stdout
     _flush(visible)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     try:
         yield StandardStreams(
-            input_fd=0 if is_open[0] else None,
+            input_fd=private_input if is_open[0] else None,
             output_fd=private if is_open[1] else None,
             error_fd=2 if is_open[2] else None,
         )
@@ -128,7 +140,9 @@ def claimed_streams() -> Iterator[StandardStreams]:
         _flush(sys.stderr)
         sys.stdout = visible
         os.dup2(private, 1)
+        os.dup2(private_input, 0)
         os.close(private)
+        os.close(private_input)
 
 
 def _is_open(descriptor: int) -> bool:
@@ -137,6 +151,12 @@ def _is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _point_to_null(descriptor: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, descriptor)
+    os.close(null)
 
 
 def _fill(descriptor: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -96,3 +97,30 @@ def test_a_claimed_output_is_out_of_everybody_elses_reach_and_given_back(capfd: 
     captured = capfd.readouterr()
     assert captured.out == "mine\nafter\n"
     assert sorted(captured.err.splitlines()) == ["descriptor", "text layer"]
+
+
+NOISE = """
+import ctypes, os, subprocess, sys
+from harness.transport.stdio import claimed_streams
+with claimed_streams() as streams:
+    print("print")
+    sys.stdout.flush()
+    os.write(1, b"descriptor\\n")
+    libc = ctypes.CDLL(None)
+    libc.puts(b"library")
+    libc.fflush(None)
+    subprocess.run(["sh", "-c", "echo child; cat; head -c 5"])
+    sys.__stdout__.write("original\\n")
+    sys.__stdout__.flush()
+    streams.write_bytes(os.read(streams.input_descriptor, 100))
+"""
+
+
+def test_TR16_TR17_only_frames_reach_standard_output_and_no_child_eats_a_frame() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    ended = subprocess.run(
+        [sys.executable, "-c", NOISE], input=b"{}\n", capture_output=True, env=environment, timeout=60, check=True
+    )
+    assert ended.stdout == b"{}\n"
+    noise = ended.stderr.decode().split()
+    assert sorted(noise) == ["child", "descriptor", "library", "original", "print"]

@@ -1,0 +1,227 @@
+"""Descriptors as a source and a sink of bytes for the event loop, whatever they are: pipes, files, the null device.
+
+Room: the peer and the stdio surfaces come in. Blocking calls stay in two threads, because the loop's own pipe
+connectors refuse files and turn a description that is shared with others non-blocking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import select
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from harness.errors import PeerError
+
+HIGH_WATER_BYTES = 1 << 20  # what may wait for a slow reader before those who can wait have to
+WRITE_TIMEOUT_S = 60.0  # nobody reads for that long on purpose
+_READ_BYTES = 1 << 16
+_WRITE_BYTES = 4096  # a pipe that is ready takes as many without blocking (POSIX: PIPE_BUF)
+_AHEAD = 4  # pieces read before the loop took the first of them: a flood waits in the pipe, not in memory
+
+
+class PipeClosedError(PeerError):
+    """The other end is gone, or this end was closed."""
+
+    code = "PIPE_CLOSED"
+
+
+class DescriptorSource:
+    """Reads a descriptor in a thread of its own.
+
+    Shape: take gets bytes in order, ended gets None at the end of input, or what went wrong; both run in the event
+    loop, and neither after close. The descriptor stays open.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._ahead = threading.Semaphore(_AHEAD)
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, take: Callable[[bytes], None], ended: Callable[[str | None], None]) -> None:
+        """Begin to read; once."""
+        loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._read, args=(loop, take, ended), name="read", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop reading; may be called twice, and before start."""
+        if self._closed:
+            return
+        self._closed = True
+        os.close(self._wake_writer)
+        self._ahead.release()
+        if self._thread is not None:
+            self._thread.join()
+        os.close(self._wake_reader)
+
+    def _read(
+        self, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None], ended: Callable[[str | None], None]
+    ) -> None:
+        problem: str | None = None
+        while True:
+            self._ahead.acquire()
+            try:
+                select.select([self._descriptor, self._wake_reader], [], [])
+                if self._closed:
+                    return
+                data = os.read(self._descriptor, _READ_BYTES)
+            except BlockingIOError:  # somebody else took it first
+                self._ahead.release()
+                continue
+            except (OSError, ValueError) as error:
+                problem = (getattr(error, "strerror", None) or "the descriptor cannot be read").lower()
+                break
+            if not data:
+                break
+            if not _call(loop, self._deliver, take, data):
+                return
+        _call(loop, self._finish, ended, problem)
+
+    def _deliver(self, take: Callable[[bytes], None], data: bytes) -> None:
+        self._ahead.release()
+        if not self._closed:
+            take(data)
+
+    def _finish(self, ended: Callable[[str | None], None], problem: str | None) -> None:
+        if not self._closed:
+            ended(problem)
+
+
+class DescriptorSink:
+    """Writes a descriptor in a thread of its own: whole pieces, in the order they were put.
+
+    Units: high_water_bytes is what may be queued before room waits; write_timeout_s is seconds without a byte taken,
+    after which the reader counts as gone. The descriptor stays open and keeps its mode.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        high_water_bytes: int = HIGH_WATER_BYTES,
+        write_timeout_s: float = WRITE_TIMEOUT_S,
+    ) -> None:
+        self._descriptor = descriptor
+        self._high_water_bytes = high_water_bytes
+        self._write_timeout_s = write_timeout_s
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._put = 0
+        self._written = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._problem: str | None = None
+        self._closed = False
+        self.on_failure: Callable[[str], None] = _nobody
+
+    @property
+    def queued_bytes(self) -> int:
+        """What was put and is not written yet."""
+        return self._put - self._written
+
+    def put(self, data: bytes) -> None:
+        """Queue bytes behind all others; never waits.
+
+        Raises: PipeClosedError when the reader is gone or the sink was closed.
+        """
+        if self._problem is not None or self._closed:
+            raise PipeClosedError(self._problem or "transport closed")
+        if self._thread is None:
+            loop = asyncio.get_running_loop()
+            self._thread = threading.Thread(target=self._write, args=(loop,), name="write", daemon=True)
+            self._thread.start()
+        self._put += len(data)
+        self._queue.put(data)
+
+    async def room(self) -> None:
+        """Wait while more than the high water is queued.
+
+        Raises: as put.
+        """
+        if self.queued_bytes > self._high_water_bytes:
+            await self._until(self._put - self._high_water_bytes)
+        elif self._problem is not None:
+            raise PipeClosedError(self._problem)
+
+    async def flush(self) -> None:
+        """Wait until everything put before is taken by the descriptor; writes nothing itself.
+
+        Raises: PipeClosedError when it could not be.
+        """
+        await self._until(self._put)
+
+    def close(self) -> None:
+        """Take nothing more; what was put is still written. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+
+    async def _until(self, position: int) -> None:
+        if self._problem is not None:
+            raise PipeClosedError(self._problem)
+        if self._written >= position:
+            return
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((position, waiting))
+        await waiting
+
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (data := self._queue.get()) is not None:
+            try:
+                self._write_all(data)
+            except (OSError, ValueError) as error:
+                _call(loop, self._fail, (getattr(error, "strerror", None) or str(error)).lower())
+                return
+            if not _call(loop, self._advance, len(data)):
+                return
+
+    def _write_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            _, ready, _ = select.select([], [self._descriptor], [], self._write_timeout_s)
+            if not ready:
+                raise ValueError(f"nothing was read for {self._write_timeout_s:g} s")
+            try:
+                view = view[os.write(self._descriptor, view[:_WRITE_BYTES]) :]
+            except BlockingIOError:
+                continue
+
+    def _advance(self, count: int) -> None:
+        self._written += count
+        self._wake(lambda position: position <= self._written, None)
+
+    def _fail(self, problem: str) -> None:
+        self._problem = f"the output cannot be written: {problem}"
+        self._wake(lambda _: True, PipeClosedError(self._problem))
+        self.on_failure(self._problem)
+
+    def _wake(self, is_due: Callable[[int], bool], error: Exception | None) -> None:
+        still: deque[tuple[int, asyncio.Future[None]]] = deque()
+        for position, waiting in self._waiting:
+            if waiting.done():
+                continue
+            if not is_due(position):
+                still.append((position, waiting))
+            elif error is None:
+                waiting.set_result(None)
+            else:
+                waiting.set_exception(error)
+        self._waiting = still
+
+
+def _call(loop: asyncio.AbstractEventLoop, run: Callable[..., None], *arguments: object) -> bool:
+    """Hand over to the loop; False when it is closed."""
+    try:
+        loop.call_soon_threadsafe(run, *arguments)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _nobody(problem: str) -> None:
+    """Nobody has to be told of a failure."""

@@ -1,0 +1,164 @@
+"""Real descriptors: pipes, files and the null device, slow readers and readers that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.transport.pipes import DescriptorSink, DescriptorSource, PipeClosedError
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reader, writer = os.pipe()
+    yield reader, writer
+    for descriptor in (reader, writer):
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue  # the test closed it
+
+
+async def everything(descriptor: int) -> tuple[bytes, str | None]:
+    """All bytes of a descriptor and what its end said."""
+    source = DescriptorSource(descriptor)
+    data = bytearray()
+    ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    source.start(lambda piece: data.extend(piece), ended.set_result)
+    problem = await asyncio.wait_for(ended, 10)
+    source.close()
+    return bytes(data), problem
+
+
+async def test_TR20_a_regular_file_and_the_null_device_are_read_to_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "frames"
+    path.write_bytes(b"x" * 300_000)
+    for name, content in ((path, b"x" * 300_000), (os.devnull, b"")):
+        descriptor = os.open(name, os.O_RDONLY)
+        assert await everything(descriptor) == (content, None)
+        os.close(descriptor)
+
+
+async def test_an_input_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with (tmp_path / "written").open("wb") as file:
+        assert await everything(file.fileno()) == (b"", "bad file descriptor")
+
+
+async def test_a_source_is_closed_while_it_waits_and_delivers_nothing_more(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    taken: list[bytes] = []
+    source = DescriptorSource(reader)
+    source.start(taken.append, lambda problem: taken.append(b"end"))
+    await asyncio.to_thread(source.close)
+    source.close()
+    os.write(writer, b"late")
+    await asyncio.sleep(0)
+    assert taken == []
+
+
+async def test_a_flood_waits_in_the_pipe_until_the_loop_took_what_came_before(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    os.set_blocking(writer, False)
+    source = DescriptorSource(reader)
+    taken: list[int] = []
+    source.start(lambda piece: taken.append(len(piece)), lambda problem: None)
+    held = 0
+    full = 0
+    while full < 200:  # the loop does not run in here, so nothing is taken
+        try:
+            held += os.write(writer, b"x" * 65536)
+            full = 0
+        except BlockingIOError:
+            full += 1
+            threading.Event().wait(0.001)
+    await asyncio.to_thread(source.close)
+    assert (taken, held < 1_000_000) == ([], True)
+
+
+async def test_TR14_flush_waits_for_a_slow_reader(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    sink = DescriptorSink(writer)
+    sink.put(b"x" * 200_000)
+    flushing = asyncio.ensure_future(sink.flush())
+    await asyncio.sleep(0)
+    assert not flushing.done()
+    taken = await asyncio.to_thread(read_exactly, reader, 200_000)
+    await flushing
+    assert (taken, sink.queued_bytes) == (200_000, 0)
+
+
+async def test_TR14_flush_says_that_the_reader_is_gone(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    os.close(reader)
+    sink = DescriptorSink(writer)
+    failures: list[str] = []
+    sink.on_failure = failures.append
+    sink.put(b"x")
+    for wait in (sink.flush, sink.flush, sink.room):
+        with pytest.raises(PipeClosedError, match="broken pipe"):
+            await wait()
+    with pytest.raises(PipeClosedError):
+        sink.put(b"y")
+    assert failures == ["the output cannot be written: broken pipe"]
+
+
+async def test_TR21_who_can_wait_waits_above_the_high_water_and_goes_on_below_it(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    sink = DescriptorSink(writer, high_water_bytes=100_000)
+    sink.put(b"x" * 300_000)
+    waiting = asyncio.ensure_future(sink.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await asyncio.to_thread(read_exactly, reader, 250_000)
+    await waiting
+    assert sink.queued_bytes <= 100_000
+    await asyncio.to_thread(read_exactly, reader, 50_000)
+
+
+async def test_TR21_a_reader_that_stopped_reading_counts_as_gone(pipe: tuple[int, int]) -> None:
+    _, writer = pipe
+    sink = DescriptorSink(writer, write_timeout_s=0.05)
+    sink.put(b"x" * 300_000)
+    with pytest.raises(PipeClosedError, match=r"nothing was read for 0\.05 s"):
+        await sink.flush()
+
+
+async def test_TR15_senders_from_many_tasks_never_mix_within_a_piece(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    sink = DescriptorSink(writer)
+
+    async def send(name: str) -> None:
+        for _ in range(20):
+            sink.put(name.encode() * 9999 + b"\n")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(send(name) for name in "abcdef"))
+    data = await asyncio.to_thread(read_all, reader, 6 * 20 * 10_000)
+    assert {(len(line), len(set(line))) for line in data.splitlines()} == {(9999, 1)}
+
+
+async def test_what_was_put_before_close_is_still_written(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    sink = DescriptorSink(writer)
+    sink.put(b"last words")
+    sink.close()
+    sink.close()
+    assert await asyncio.to_thread(os.read, reader, 100) == b"last words"
+    with pytest.raises(PipeClosedError, match="transport closed"):
+        sink.put(b"later")
+
+
+def read_exactly(descriptor: int, count: int) -> int:
+    return len(read_all(descriptor, count))
+
+
+def read_all(descriptor: int, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        data += os.read(descriptor, min(65536, count - len(data)))
+    return bytes(data)
