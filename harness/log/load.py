@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from harness.errors import InvalidEventError, LogDamagedError
 from harness.log.chunk_rows import is_row, pack, unpack
@@ -14,6 +15,7 @@ from harness.log.events import Event, SessionHeader
 from harness.log.json_form import encode_line, event_from_json, header_from_json, header_to_json, parse_line
 from harness.log.model_form import JsonDict
 from harness.log.session_log import SessionLog
+from harness.log.usual_form import read_usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ def scan(data: bytes, *, clock: Callable[[], int], salvage: bool = False) -> Sca
         headless_newline = False
     log = SessionLog(read_header(lines[0]), clock=clock)
     size = len(lines[0]) + (0 if headless_newline else 1)
-    for number, line in enumerate(lines[1:], start=2):
+    seq = 0
+    for number, line in enumerate(islice(lines, 1, None), start=2):
         try:
-            _take_line(log, line)
+            seq = _take_line(log, line, seq)
         except InvalidEventError as error:
             reason = f"line {number} does not read ({error.where}: {error.what})"
             if not salvage:
@@ -81,18 +84,25 @@ def scan(data: bytes, *, clock: Callable[[], int], salvage: bool = False) -> Sca
     if not tail:
         return Scan(log, size, headless_newline, None)
     try:
-        _take_line(log, tail)
+        _take_line(log, tail, seq)
     except InvalidEventError:
         return Scan(log, size, False, f"the last record is torn; its {len(tail)} bytes are not part of the log")
     return Scan(log, size + len(tail), True, None)
 
 
-def _take_line(log: SessionLog, line: bytes) -> None:
+def _take_line(log: SessionLog, line: bytes, seq: int) -> int:
+    """Put what a line holds at the end of a log of that length, and give its new length."""
     value = parse_line(line)
+    event = read_usual(value, seq)
+    if event is not None:
+        log.restore_usual(event)
+        return seq + 1
     if is_row(value):
-        log.restore_row(unpack(value))
-    else:
-        log.restore(event_from_json(value))
+        row = unpack(value)
+        log.restore_row(row)
+        return seq + len(row)
+    log.restore(event_from_json(value))
+    return seq + 1
 
 
 def _check_uncommitted(lines: Sequence[bytes], number: int, reason: str) -> None:

@@ -31,7 +31,6 @@ from harness.model.messages import (
     ToolCallBlock,
     ToolResultBlock,
     ToolSource,
-    tool_calls_of,
 )
 
 TOOL_NOT_STARTED = "TOOL_NOT_STARTED"
@@ -64,17 +63,20 @@ def orphan_closers(log: SessionLog) -> tuple[Event, ...]:
     Shape: for each assistant message of a closed step with such calls, a copy without them stands in its place. The
     calls stay in the log; a provider refuses every request that repeats them.
     """
+    asked: list[tuple[tuple[int, int, CallId], Event]] = []
     answered: set[tuple[int, int, CallId]] = set()
-    asked: list[Event] = []
-    for seq in log.surface():
-        event = log[seq]
+    for event in log.surface_events():
         payload = event.payload
-        if isinstance(payload, ToolResult) and isinstance(payload.message.source, ToolSource):
-            answered.add((payload.turn, payload.step, payload.message.source.call_id))
-        elif isinstance(payload, AssistantMessage) and tool_calls_of(payload.message):
-            asked.append(event)
+        if type(payload) is ToolResult:
+            if type(payload.message.source) is ToolSource:
+                answered.add((payload.turn, payload.step, payload.message.source.call_id))
+        elif type(payload) is AssistantMessage:
+            for block in payload.message.content:
+                if type(block) is ToolCallBlock:
+                    asked.append(((payload.turn, payload.step, block.id), event))
+    orphaned = {event.seq: event for call, event in asked if call not in answered}
     added: list[Event] = []
-    for event in asked:
+    for event in orphaned.values():
         payload = event.payload
         assert isinstance(payload, AssistantMessage)  # noqa: S101 - only such events were kept
         kept = tuple(
@@ -82,13 +84,12 @@ def orphan_closers(log: SessionLog) -> tuple[Event, ...]:
             for block in payload.message.content
             if not isinstance(block, ToolCallBlock) or (payload.turn, payload.step, block.id) in answered
         )
-        if kept != payload.message.content:
-            source = payload.message.source
-            if isinstance(source, ModelSource):
-                source = replace(source, replay_state=None)  # it may repeat the very calls that are taken out
-            copy = replace(payload, message=replace(payload.message, content=kept, source=source), usage=None)
-            operation = Replace(event.seq, event.seq)
-            added.append(Event(len(log) + len(added), log[-1].time, copy, operation, (event.seq,)))
+        source = payload.message.source
+        if isinstance(source, ModelSource):
+            source = replace(source, replay_state=None)  # it may repeat the very calls that are taken out
+        copy = replace(payload, message=replace(payload.message, content=kept, source=source), usage=None)
+        operation = Replace(event.seq, event.seq)
+        added.append(Event(len(log) + len(added), log[-1].time, copy, operation, (event.seq,)))
     return tuple(added)
 
 

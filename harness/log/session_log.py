@@ -140,6 +140,11 @@ class SessionLog(Sequence[Event]):
         """The seqs the model sees, in the order it sees them."""
         return tuple(self._surface)
 
+    def surface_events(self) -> Iterator[Event]:
+        """The events the model sees, in the order it sees them."""
+        events = self._events
+        return cast("Iterator[Event]", map(events.__getitem__, self._surface))  # stream pieces are never among them
+
     def messages(self) -> MessageView:
         """What the model sees of this log now, in order; the same messages as a fold from scratch."""
         if self._derived < len(self._surface):
@@ -203,6 +208,20 @@ class SessionLog(Sequence[Event]):
             self._surface[first : first + len(shadowed_by(operation, self._surface))] = [event.seq]
             self._messages = []  # a new list: who holds a view of the old one keeps what it saw
             self._derived = 0
+
+    def restore_usual(self, event: Event) -> None:
+        """Push an event that read_usual gave for the end of this log, which has checked it; nobody is told.
+
+        Raises: InvalidEventError when this log's own check refuses it.
+        """
+        if self._check is not None:
+            self.restore(event)
+            return
+        self._events.append(event)
+        self._last[type(event.payload)] = event.seq
+        self._last_time = event.time
+        if event.surface_op is not None:
+            self._surface.append(event.seq)
 
     def restore_row(self, row: ChunkRow) -> None:
         """Push the events of a packed row, whole or not at all; unpacking has checked them, nobody is told.
