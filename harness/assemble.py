@@ -7,23 +7,28 @@ here and nowhere deeper.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import itertools
-import random
-import time
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import httpx
 
+from harness.capabilities.chance import (
+    Clock,
+    Ids,
+    fresh_ids,
+    jitter_of_chance,
+    no_jitter,
+    now,
+    ticking_clock,
+    wall_clock,
+)
 from harness.capabilities.compaction import Compaction, Outcome
 from harness.capabilities.delegation import NAME as DELEGATE
 from harness.capabilities.delegation import build_delegate_tool
+from harness.capabilities.instructions import SECTIONS
 from harness.capabilities.lifecycle import Closing, check_wanted, open_wanted, unless_cancelled
 from harness.capabilities.live_agents import Beginning, LiveAgents
 from harness.capabilities.mcp import McpServers, Processes, Server, open_servers, read_servers
@@ -36,12 +41,11 @@ from harness.log.session_log import SessionLog
 from harness.log.store import SessionStore
 from harness.log.writer import SessionWriter
 from harness.loop.agent import Agent
-from harness.loop.hooks import Hooks
-from harness.loop.prompt import Section
+from harness.loop.hooks import GateAnswer, Hooks, ToolGate, ToolProposal
 from harness.loop.repeat import remind_of_repeats
 from harness.loop.retry import RetryPolicy
 from harness.loop.tools import Tool
-from harness.model.call import CancelSignal
+from harness.model.call import CancelSignal, ReasoningEffort
 from harness.model.messages import MessageId, SessionId
 from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
@@ -49,31 +53,7 @@ from harness.tools.processes import family_of
 from harness.tools.redaction import redact_tools
 from harness.tools.shipped import ShippedTools, build_tools
 
-SEEDED_EPOCH_MS = 1_700_000_000_000  # a round number far from any real run, easy to recognise in a log
-
-Clock = Callable[[], int]
-Ids = Callable[[str], str]
 Setup = Callable[[AsyncExitStack], Awaitable[Mapping[str, Tool]]]
-
-SECTIONS = (
-    Section(
-        "work",
-        10,
-        "You are a software agent at work in one folder, the workspace. Do what the user asks with the tools you "
-        "have, then answer in a few plain sentences: what you did, and what you saw that shows it is done.",
-    ),
-    Section(
-        "files",
-        20,
-        "Paths are relative to the workspace, and nothing outside of it can be reached. Read a file before you edit "
-        "it. Prefer small edits to writing whole files anew.",
-    ),
-    Section(
-        "honesty",
-        30,
-        "Say so when something failed or was not tried. A tool result that begins with `Error:` did not happen.",
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +112,14 @@ class Assembled:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """What a host may choose for the requests of a session; None leaves it to the model's service."""
+
+    max_tokens: int | None = None
+    reasoning_effort: ReasoningEffort | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Surroundings:
     """What an agent shares with its children; ids is None where each session draws its own."""
 
@@ -146,6 +134,7 @@ class _Surroundings:
     notify: Callable[[SubagentNotice], None] | None
     extra_tools: Mapping[str, Tool]
     servers: tuple[Server, ...]
+    ask: ToolGate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +153,9 @@ async def assemble(
     *,
     transport: httpx.AsyncBaseTransport | None = None,
     resume: SessionId | None = None,
+    session_id: SessionId | None = None,
+    options: RequestOptions | None = None,
+    ask: ToolGate | None = None,
     clock: Clock | None = None,
     ids: Ids | None = None,
     jitter: Callable[[], float] | None = None,
@@ -176,14 +168,15 @@ async def assemble(
 ) -> Assembled:
     """Build the agent of a new session, or of the stored one named by resume.
 
-    Shape: setup may open things, which are closed with the agent, and answers more tools. Nobody hears of the agent
-    before it enters live, whose observers are the first to; from then on cancel has no power over it. notify is told
-    of children.
+    Shape: session_id is the new session's, where the caller has one. ask is asked before every call of a tool that
+    may change something, of children too; without it none is asked about. setup may open things, which are closed with
+    the agent, and answers more tools. Nobody hears of the agent before it enters live, whose observers are the first
+    to; from then on cancel has no power over it. notify is told of children.
     Raises: UsageError for settings that cannot work, and with code CREATION_CANCELLED; LogError when the session
     cannot be opened or has a live agent; whatever setup raises. Nothing is left open, and a new id is free again.
     """
-    clock = clock or (_wall_clock if settings.seed is None else _ticking_clock())
-    jitter = jitter or (_jitter if settings.seed is None else _no_jitter)
+    clock = clock or (wall_clock if settings.seed is None else ticking_clock())
+    jitter = jitter or (jitter_of_chance if settings.seed is None else no_jitter)
     async with AsyncExitStack() as closing:
         model = build_model(
             base_url=settings.base_url,
@@ -191,7 +184,7 @@ async def assemble(
             transport=transport,
             dialect=settings.dialect,
             allowed_hosts=settings.allowed_hosts,
-            now=_now,
+            now=now,
             read_picture=AttachmentStore.beside(settings.session_root).read if settings.takes_pictures else None,
         )
         closing.push_async_callback(model.aclose)
@@ -208,11 +201,18 @@ async def assemble(
             notify=notify,
             extra_tools={},
             servers=read_servers(settings.mcp_file, settings.environment, settings.allowed_hosts),
+            ask=ask,
         )
+        options = options or RequestOptions()
         birth = _Birth(
-            partial(_open_session, around, resume),
+            partial(_open_session, around, resume, session_id),
             "startup" if resume is None else "resume",
-            RequestConfig(provider=settings.provider, model=settings.model),
+            RequestConfig(
+                provider=settings.provider,
+                model=settings.model,
+                max_tokens=options.max_tokens,
+                reasoning_effort=options.reasoning_effort,
+            ),
         )
         return await _create(around, birth, closing, setup=setup, cancel=cancel)
 
@@ -235,7 +235,7 @@ async def _create(
     try:
         async with AsyncExitStack() as held:
             log = writer.log
-            ids = around.ids or _ids(settings.seed, f"{log.header.id}/{len(log)}")
+            ids = around.ids or fresh_ids(settings.seed, f"{log.header.id}/{len(log)}")
             workspace = birth.workspace or _workspace(settings, writer)
             spill_dir = writer.path.parent / "output"
             tools = build_tools(
@@ -253,14 +253,15 @@ async def _create(
             around = replace(around, extra_tools=_joined(around.extra_tools, mcp.tools))
             subagents = _subagents(around, log, birth.depth, workspace, ids)
             compaction = _compaction(around, writer, ids)
+            all_tools = redact_tools(_joined(tools.tools, _delegation(subagents), around.extra_tools), settings.api_key)
             agent = Agent(
                 writer=writer,
                 model=around.model,
                 route=birth.route,
-                tools=redact_tools(_joined(tools.tools, _delegation(subagents), around.extra_tools), settings.api_key),
+                tools=all_tools,
                 system=SECTIONS,
                 retry=RetryPolicy(base_ms=settings.retry_base_ms),
-                hooks=_hooks(compaction),
+                hooks=_hooks(compaction, around.ask, all_tools),
                 max_steps=settings.max_steps,
                 context_window=None if settings.context_window is None else lambda _: settings.context_window,
                 ids=ids,
@@ -278,11 +279,19 @@ async def _create(
     return Assembled(agent, writer, tools, ids, subagents, compaction, mcp, Closing(closing.pop_all()))
 
 
-def _hooks(compaction: Compaction | None) -> Hooks:
-    results = (remind_of_repeats(),)
+def _hooks(compaction: Compaction | None, ask: ToolGate | None, tools: Mapping[str, Tool]) -> Hooks:
+    hooks = Hooks(results=(remind_of_repeats(),))
+    if ask is not None:
+        hooks = replace(hooks, gates=(partial(_ask_before_changes, tools),), ask=ask)
     if compaction is None:
-        return Hooks(results=results)
-    return Hooks(results=results, pre_step=(compaction.relieve,), shrink=compaction.shrink)
+        return hooks
+    return replace(hooks, pre_step=(compaction.relieve,), shrink=compaction.shrink)
+
+
+async def _ask_before_changes(tools: Mapping[str, Tool], proposal: ToolProposal) -> GateAnswer:
+    tool = tools.get(proposal.call.name)
+    only_reads = tool is not None and tool.is_read_only is not None and tool.is_read_only({}) is True
+    return GateAnswer("allow" if only_reads else "ask")
 
 
 def _compaction(around: _Surroundings, writer: SessionWriter, ids: Ids) -> Compaction | None:
@@ -326,11 +335,11 @@ def _check_key(model: HttpModel, settings: Settings) -> None:
         )
 
 
-async def _open_session(around: _Surroundings, resume: SessionId | None) -> SessionWriter:
+async def _open_session(around: _Surroundings, resume: SessionId | None, session_id: SessionId | None) -> SessionWriter:
     if resume is not None:
         return await around.store.resume(resume)
     settings = around.settings
-    new_id = (around.ids or _ids(settings.seed, "session"))("session")
+    new_id = session_id or (around.ids or fresh_ids(settings.seed, "session"))("session")
     cwd = settings.cwd or Path.cwd()
     return await around.store.create(SessionHeader(SessionId(new_id), around.clock(), cwd=str(cwd)))
 
@@ -364,36 +373,3 @@ def _workspace(settings: Settings, writer: SessionWriter) -> Path:
             fix="give --cwd FOLDER",
         )
     return Path(recorded)
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _ticking_clock() -> Clock:
-    return itertools.count(SEEDED_EPOCH_MS).__next__
-
-
-def _jitter() -> float:
-    return random.random()  # noqa: S311 - spreads retries over time, protects nothing
-
-
-def _no_jitter() -> float:
-    return 0.5
-
-
-def _ids(seed: str | None, place: str) -> Ids:
-    """Fresh ids: random, or drawn from the seed and the place so that no other lifetime of a session has them."""
-    if seed is None:
-        return lambda prefix: f"{prefix}-{uuid.uuid4()}"
-    numbers = itertools.count(1)
-
-    def draw(prefix: str) -> str:
-        text = f"{seed}/{place}/{prefix}/{next(numbers)}"
-        return f"{prefix}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    return draw

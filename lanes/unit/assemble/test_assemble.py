@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.assemble import SECTIONS, assemble
+from harness.assemble import assemble
+from harness.capabilities.instructions import SECTIONS
 from harness.errors import SessionNotFoundError, UsageError
 from harness.loop.scope import CancelScope
 from harness.loop.tools import ToolContext
