@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mock_provider.dialects import anthropic_messages, openai_chat
+from mock_provider.dialects import anthropic_messages, openai_chat, openai_responses
 from mock_provider.dialects.codec import Base, Dialect
 
 # The first row whose address fits answers, unless a header or the path names another one; it is also the row whose
 # error form an unknown client gets.
-ROWS: tuple[Dialect, ...] = (openai_chat.DIALECT, anthropic_messages.DIALECT)
+ROWS: tuple[Dialect, ...] = (openai_chat.DIALECT, openai_responses.DIALECT, anthropic_messages.DIALECT)
 DIALECTS: Mapping[str, Dialect] = {row.name: row for row in ROWS}
 BASES: tuple[Base, ...] = (
     *(base for row in ROWS for base in row.bases),

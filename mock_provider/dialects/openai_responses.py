@@ -1,0 +1,124 @@
+"""Responses: requests read, answers and event streams written.
+
+Room: pure; the dialect table comes in.
+Source: the provider's published API reference for /v1/responses; the SDK's own types for the fields of every object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mock_provider.asked import Asked, Refusal
+from mock_provider.dialects import openai_responses_kept
+from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply
+from mock_provider.dialects.openai_chat import check_access, error
+from mock_provider.dialects.openai_history_rules import refuse_history
+from mock_provider.dialects.openai_refusals import kind_of, usual_error
+from mock_provider.dialects.openai_responses_events import write_events
+from mock_provider.dialects.openai_responses_input import own_items, read_messages
+from mock_provider.dialects.openai_responses_output import Ending, arrange, ending_of, response_object
+from mock_provider.dialects.openai_responses_rules import FIELDS, refuse_body
+from mock_provider.dialects.openai_responses_tool_rules import offered_names
+from mock_provider.faults import Item
+from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.steps import Malformed, RawBytes
+
+
+def read(received: Received) -> Asked | Refusal:
+    """Check a body like the provider, then read it with the history it continues."""
+    body, script = received.body, received.script
+    if not isinstance(body, dict):
+        return Refusal(400, "wrong_type", f"Invalid type for request body: expected an object, got {kind_of(body)}.")
+    is_open = script.flavour == "vllm"
+    refused = refuse_body(body, is_open=is_open)
+    if refused:
+        return refused
+    model = str(body["model"])
+    if script.models and model not in script.models:
+        message = f"The requested model '{model}' does not exist."
+        return Refusal(400, "unknown_model", message, code="model_not_found", param="model")
+    extra = tuple(name for name in body if name not in FIELDS)
+    if extra and script.refuses_extra_fields:
+        message = f"Unknown parameter: '{extra[0]}'."
+        return Refusal(400, "extra_field", message, code="unknown_parameter", param=extra[0])
+    items = _history(body, received, is_open=is_open)
+    if isinstance(items, Refusal):
+        return items
+    return Asked(
+        dialect="openai_responses",
+        model=model,
+        messages=read_messages(body, items),
+        tools=offered_names(body.get("tools")),
+        is_stream=body.get("stream") is True,
+        body=body,
+        headers=received.headers,
+        extra_fields=extra,
+    )
+
+
+def _history(body: JsonObject, received: Received, *, is_open: bool) -> list[JsonObject] | Refusal:
+    """The items of this request after those of the responses it continues, checked together."""
+    conversation = body.get("conversation")
+    if conversation is not None:
+        name = conversation.get("id") if isinstance(conversation, dict) else conversation
+        message = f"Conversation with id '{name}' not found."
+        return Refusal(404, "unknown_conversation", message, param="conversation")
+    previous = body.get("previous_response_id")
+    before = openai_responses_kept.history_of(received.kept, previous) if isinstance(previous, str) else []
+    if isinstance(before, Refusal):
+        return before
+    own = openai_responses_kept.resolve(own_items(body), received.kept, is_open=is_open)
+    if isinstance(own, Refusal):
+        return own
+    items = [*before, *own]
+    needed = openai_responses_kept.reasoning_before(received.kept)
+    return refuse_history(items, len(before), needed) or items
+
+
+def count(received: Received) -> JsonObject | Refusal:
+    """Count the tokens of a request by the local rule."""
+    return openai_responses_kept.count(read(received))
+
+
+def whole(asked: Asked, reply: Reply) -> bytes:
+    """Write an answer in one body; a malformed or raw part of the script takes its place."""
+    for part in reply.parts:
+        if isinstance(part, Malformed):
+            return part.text.encode("utf-8", "surrogatepass")
+        if isinstance(part, RawBytes):
+            return part.data
+    if asked.body.get("background") is True:
+        return encode_json(response_object(asked, reply, Ending("queued"), [], None))
+    output: list[Json] = [group.item for group in arrange(asked, reply) if group.item]
+    return encode_json(response_object(asked, reply, ending_of(reply), output, reply.counts))
+
+
+def stream(asked: Asked, reply: Reply) -> Sequence[Item]:
+    """Write an answer as numbered events."""
+    return write_events(asked, reply)
+
+
+DIALECT = Dialect(
+    name="openai_responses",
+    id_kind="resp",
+    request_id_header="x-request-id",
+    content_type_stream="text/event-stream; charset=utf-8",
+    addresses=(
+        Address("POST", "/responses"),
+        Address("POST", "/responses/input_tokens", count),
+        Address("GET", "/responses/{response}", openai_responses_kept.retrieve, takes_body=False),
+        Address("DELETE", "/responses/{response}", openai_responses_kept.delete, takes_body=False),
+        Address("POST", "/responses/{response}/cancel", openai_responses_kept.cancel, takes_body=False),
+        Address("GET", "/responses/{response}/input_items", openai_responses_kept.list_input, takes_body=False),
+    ),
+    prefixes=("/v1", "", "/openai/v1", "/openai"),
+    bases=(Base("openai_responses", "/v1"),),
+    check_access=check_access,
+    read=read,
+    whole=whole,
+    stream=stream,
+    error=error,
+    usual_error=usual_error,
+    owns=("/v1/responses", "/responses"),
+    keep=openai_responses_kept.keep,
+)
