@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
+from mock_provider.dialects.anthropic_models import list_models, show_model
 from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
 from mock_provider.dialects.codec import (
     Address,
@@ -22,7 +22,6 @@ from mock_provider.dialects.codec import (
     Reply,
     SaidCall,
     count_input,
-    model_names,
 )
 from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
@@ -354,41 +353,6 @@ def usual_error(status: int, code: str | None) -> tuple[str, str | None, str]:
     """The usual type and message of an error status; this dialect has no codes."""
     kind, message = _KINDS.get(status, _KINDS[500] if status >= 500 else _KINDS[400])
     return kind, code, message
-
-
-def list_models(received: Received) -> JsonObject:
-    """The model list."""
-    names = model_names(received.script)
-    return {
-        "data": [_model(name, received.script.created) for name in names],
-        "has_more": False,
-        "first_id": names[0] if names else None,
-        "last_id": names[-1] if names else None,
-    }
-
-
-def show_model(received: Received) -> JsonObject | Refusal:
-    """One entry of the model list; without a list any name has one."""
-    name, names = received.arguments["model"], model_names(received.script)
-    if names and name not in names:
-        return Refusal(404, "unknown_model", f"model: {name}", "not_found_error")
-    return _model(name, received.script.created)
-
-
-def _model(name: str, created: int) -> JsonObject:
-    moment = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "type": "model",
-        "id": name,
-        "display_name": name,
-        "created_at": moment,
-        "lifecycle": "active",
-        "capabilities": None,
-        "max_input_tokens": None,
-        "max_tokens": None,
-        "deprecated_at": None,
-        "retires_at": None,
-    }
 
 
 DIALECT = Dialect(
