@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from harness.errors import HarnessError, InternalError, UsageError
-from harness.settings import Flags, from_environment
+from harness.settings import Flags, environment, from_environment
 from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_streams
 
 if TYPE_CHECKING:
     import httpx
 
-COMMANDS = ("run",)
+COMMANDS = ("run", "sdk")
 EXIT_OUTPUT_CLOSED = 1
 EXIT_INTERRUPTED = 130
 
@@ -30,6 +30,7 @@ usage: harness COMMAND [options]
 
 commands:
   run TASK    give the agent one task in this folder and print its answer
+  sdk         serve a program that embeds the agent: JSON-RPC, an object a line
 
 options:
   -h, --help  show this text, or a command's with: harness COMMAND --help
@@ -67,11 +68,26 @@ example:
 """
 
 
+_SDK_HELP = """\
+usage: harness sdk [options]
+
+Serve one client over standard input and output: JSON-RPC, an object a line.
+Ends with status 0 when the client says shutdown or closes its end.
+
+  --provider NAME, --model NAME, --base-url URL, --session-root FOLDER, --cwd FOLDER,
+  --max-steps N, --retry-base-ms MS, --compact-at TOKENS, --delegation-depth N,
+  --mcp FILE              as of: harness run; the client's own choice goes before
+  --max-tokens-as-success a child that was cut at its token limit counts as ok
+  -h, --help              this text
+"""
+_PROFILES = {"sdk": "sdk", "headless": "run"}
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports what is wrong as a usage error instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, where="harness run", fix="harness run --help shows the options")
+        raise UsageError(message, where=self.prog, fix=f"{self.prog} --help shows the options")
 
 
 def main(argv: Sequence[str] | None = None, *, transport: httpx.AsyncBaseTransport | None = None) -> int:
@@ -104,6 +120,10 @@ def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.A
             return 0
         case ["run", *rest]:
             return _run(rest, streams, transport)
+        case ["sdk", *rest]:
+            return _sdk(rest, streams, transport)
+        case ["--profile", name, *rest] if name in _PROFILES:
+            return _dispatch([_PROFILES[name], *_without_patches(rest)], streams, transport)
         case []:
             streams.write_error(_OVERVIEW)
             return UsageError.exit_code
@@ -137,7 +157,38 @@ def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
     for name in ("task", "model", "provider", "base_url", "resume"):
         _refuse_bytes(name, getattr(known, name))
     task = _task(known.task, streams)
-    flags = Flags(
+    settings = from_environment(flags=_flags(known))
+
+    import asyncio  # a third of the start; help and usage errors do without
+
+    from harness.surfaces.headless import HeadlessRun, run_headless
+
+    run = HeadlessRun(
+        task=task, as_json=known.json, verbose=known.verbose, timeout_s=known.timeout, resume=known.resume
+    )
+    return asyncio.run(run_headless(run, settings, streams, transport=transport))
+
+
+def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
+    parser = _Parser(prog="harness sdk", allow_abbrev=False, add_help=False)
+    _add_settings(parser)
+    parser.add_argument("--max-tokens-as-success", action="store_true")
+    known, unknown = parser.parse_known_args(arguments)
+    if known.help:
+        streams.write(_SDK_HELP)
+        return 0
+    if unknown:
+        _refuse_option(unknown[0], parser, "harness sdk")
+    import asyncio
+
+    from harness.surfaces.sdk.server import SdkOptions, run_sdk
+
+    options = SdkOptions(max_tokens_as_success=known.max_tokens_as_success)
+    return asyncio.run(run_sdk(_flags(known), environment(), streams, options=options, transport=transport))
+
+
+def _flags(known: argparse.Namespace) -> Flags:
+    return Flags(
         provider=known.provider,
         model=known.model,
         base_url=known.base_url,
@@ -149,16 +200,18 @@ def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         delegation_depth=known.delegation_depth,
         mcp=known.mcp,
     )
-    settings = from_environment(flags=flags)
 
-    import asyncio  # a third of the start; help and usage errors do without
 
-    from harness.surfaces.headless import HeadlessRun, run_headless
-
-    run = HeadlessRun(
-        task=task, as_json=known.json, verbose=known.verbose, timeout_s=known.timeout, resume=known.resume
-    )
-    return asyncio.run(run_headless(run, settings, streams, transport=transport))
+def _without_patches(arguments: list[str]) -> list[str]:
+    """The arguments without `--patch FILE`, which published clients pass on and which changes nothing here."""
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--patch":
+            next(rest, None)
+        else:
+            kept.append(argument)
+    return kept
 
 
 def _task(words: list[str], streams: StandardStreams) -> str:
@@ -219,25 +272,31 @@ def _run_parser() -> _Parser:
     parser = _Parser(prog="harness run", allow_abbrev=False, add_help=False)
     add = parser.add_argument
     add("task", nargs="*", metavar="TASK")
-    for option in ("--model", "--provider", "--base-url", "--cwd", "--session-root", "--mcp"):
-        add(option)
+    _add_settings(parser)
     add("--resume", "--session-id", dest="resume")
     add("--timeout", type=_at_least(0.001, float))
+    for switch in ("--json", "--verbose"):
+        add(switch, action="store_true")
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for option in ("--model", "--provider", "--base-url", "--cwd", "--session-root", "--mcp"):
+        add(option)
     add("--max-steps", type=_at_least(1, int))
     add("--retry-base-ms", type=_at_least(0, int))
     add("--compact-at", type=_at_least(1, int))
     add("--delegation-depth", type=_at_least(0, int))
-    for switch in ("--json", "--verbose"):
-        add(switch, action="store_true")
     add("-h", "--help", action="store_true")
-    return parser
 
 
-def _refuse_option(option: str, parser: argparse.ArgumentParser) -> NoReturn:
+def _refuse_option(option: str, parser: argparse.ArgumentParser, command: str = "harness run") -> NoReturn:
     known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - no public way
     near = difflib.get_close_matches(option.partition("=")[0], known, n=1)
     raise UsageError(
         f"{option!r} is no option" + (f"; did you mean {near[0]!r}?" if near else ""),
-        where="harness run",
-        fix="harness run --help shows the options; write -- before a task that begins with a dash",
+        where=command,
+        fix=f"{command} --help shows the options"
+        + ("; write -- before a task that begins with a dash" if command == "harness run" else ""),
     )

@@ -104,6 +104,11 @@ class Settings:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
+def environment() -> Mapping[str, str]:
+    """The environment of this process, for a surface that settles its choices more than once."""
+    return dict(os.environ)
+
+
 def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | None = None) -> Settings:
     """Settle every choice: the command line first, then the environment, then the default.
 
@@ -188,7 +193,7 @@ def _key(environ: Mapping[str, str], provider: Provider) -> str | None:
 
 
 def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:
-    told = _first(flags.session_root, environ.get("HARNESS_SESSION_ROOT"))
+    told = _first(flags.session_root, environ.get("HARNESS_SESSION_ROOT"), environ.get("DSH_SESSION_ROOT"))
     if told is not None:
         return Path(told).expanduser().absolute()
     state = environ.get("XDG_STATE_HOME", "")

@@ -1,0 +1,118 @@
+"""The sessions that one process serves for somebody else: each opened once, all closed together.
+
+Room: the SDK and ACP servers come in. It knows who is alive and nothing of any wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from harness.assemble import Assembled
+from harness.capabilities.live_agents import LiveAgents
+from harness.errors import HarnessError, UsageError
+from harness.model.messages import SessionId
+
+Build = Callable[[], Awaitable[Assembled]]
+
+
+class ClosingError(HarnessError):
+    """Some sessions could not be closed as they should; all were attempted."""
+
+    code = "CLOSING_FAILED"
+
+
+class Hosted:
+    """Assembled agents by session id.
+
+    Shape: open builds a session at most once at a time, so that callers who ask together share one agent; a build that
+    failed leaves no trace, and the next caller tries again. close_all refuses new ones first.
+    Raises: UsageError with code SHUTTING_DOWN from open once closing began.
+    """
+
+    def __init__(self, live: LiveAgents) -> None:
+        self.live = live
+        self._sessions: dict[SessionId, Assembled] = {}
+        self._opening: dict[SessionId, asyncio.Task[Assembled]] = {}
+        self._closing: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def sessions(self) -> tuple[Assembled, ...]:
+        """Those that are open, in the order they were opened."""
+        return tuple(self._sessions.values())
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether close_all was called."""
+        return self._closing is not None
+
+    def get(self, session_id: SessionId) -> Assembled | None:
+        """The open session of that id."""
+        return self._sessions.get(session_id)
+
+    def owns(self, assembled: Assembled) -> bool:
+        """Whether the agent of that session is still the one that is alive under its id."""
+        return self.live.get(assembled.agent.id) is assembled.agent
+
+    async def open(self, session_id: SessionId, build: Build) -> Assembled:
+        """The open session of that id, built when there is none.
+
+        Raises: what build raises, to everybody who waited for it.
+        """
+        if self.is_closing:
+            raise UsageError("shutting down", code="SHUTTING_DOWN")
+        found = self._sessions.get(session_id)
+        if found is not None:
+            return found
+        opening = self._opening.get(session_id)
+        if opening is None:
+            opening = asyncio.ensure_future(self._build(session_id, build))
+            self._opening[session_id] = opening
+        return await asyncio.shield(opening)
+
+    async def close(self, session_id: SessionId) -> bool:
+        """Close one session; False when none of that id is open."""
+        assembled = self._sessions.pop(session_id, None)
+        if assembled is None:
+            return False
+        await assembled.close()
+        return True
+
+    async def close_all(self) -> None:
+        """Wait for what is being opened, then close everything; callers share one end.
+
+        Raises: ClosingError naming every failure, after all were attempted.
+        """
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close_all())
+        await asyncio.shield(self._closing)
+
+    def end_now(self) -> None:
+        """Kill what tools left running, without waiting for anything."""
+        for assembled in self.sessions:
+            assembled.end_now()
+
+    async def _build(self, session_id: SessionId, build: Build) -> Assembled:
+        try:
+            assembled = await build()
+        finally:
+            del self._opening[session_id]
+        self._sessions[session_id] = assembled
+        return assembled
+
+    async def _close_all(self) -> None:
+        while self._opening:
+            await asyncio.wait(set(self._opening.values()))
+        sessions = self.sessions
+        endings = await asyncio.gather(*(each.close() for each in sessions), return_exceptions=True)
+        self._sessions.clear()
+        failed = [f"{each.agent.id}: {end}" for each, end in zip(sessions, endings, strict=True) if _is_failure(end)]
+        if failed:
+            raise ClosingError("; ".join(failed))
+
+
+def _is_failure(ending: object) -> bool:
+    return isinstance(ending, BaseException)

@@ -1,0 +1,386 @@
+"""The server behind `harness sdk`: requests in, receipts and events out, over one connection.
+
+Room: the command line comes in with settings and the streams. It has no loop of its own: what it tells is a fold over
+the logs of the agents that assemble gives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+
+from harness.assemble import Assembled, RequestOptions, assemble
+from harness.capabilities.live_agents import LiveAgents
+from harness.errors import HarnessError, InternalError, SessionNotFoundError, UsageError
+from harness.log.attachments import AttachmentStore
+from harness.log.events import Cause, InboxSpliced
+from harness.log.fold import open_turn
+from harness.log.session_log import SessionLog
+from harness.log.store import SessionStore
+from harness.loop.agent import Agent
+from harness.model.messages import Json, JsonObject, Message, MessageId, SessionId, UserSource
+from harness.settings import PROVIDERS, Flags, Settings, from_environment
+from harness.surfaces.hosting import Hosted
+from harness.surfaces.sdk.outbox import Outbox
+from harness.surfaces.sdk.shapes import (
+    SERVER_NAME,
+    SERVER_VERSION,
+    Prompt,
+    read_initialize,
+    read_message_id,
+    read_prompt,
+    read_session_id,
+    read_text,
+)
+from harness.transport.pipes import DescriptorSink, DescriptorSource
+from harness.transport.rpc import INTERNAL_ERROR, Handler, Peer, RpcError
+from harness.transport.stdio import StandardStreams
+
+DRAIN_S = 5.0  # what a client gets to see the ends of its turns when the process is told to go
+_EXITS = {signal.SIGTERM: 0, signal.SIGINT: 130}
+
+
+@dataclass(frozen=True, slots=True)
+class SdkOptions:
+    """What the command line says of the server itself."""
+
+    max_tokens_as_success: bool = False
+
+
+class SdkServer:
+    """The methods of one connection.
+
+    Shape: handlers is method to handler; stopped is set once shutdown was answered, so that the process may go.
+    """
+
+    def __init__(
+        self,
+        flags: Flags,
+        environ: Mapping[str, str],
+        *,
+        live: LiveAgents,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._flags = flags
+        self._environ = environ
+        self._transport = transport
+        self._settings: Settings | None = None
+        self._options = RequestOptions()
+        self._folders: dict[SessionId, Path] = {}
+        self.hosted = Hosted(live)
+        self.outbox: Outbox | None = None
+        self.stopped = asyncio.Event()
+        self._shutdown: asyncio.Task[None] | None = None
+        self.handlers: Mapping[str, Handler] = {
+            "initialize": self._initialize,
+            "session/prompt": self._prompt,
+            "session/resume": self._resume,
+            "session/cancel": self._cancel,
+            "session/list": self._list,
+            "session/close": self._close_session,
+            "session/working-directory/get": self._folder,
+            "session/working-directory/set": self._set_folder,
+            "shutdown": self._on_shutdown,
+        }
+
+    async def _initialize(self, params: JsonObject) -> JsonObject:
+        asked = read_initialize(params)
+        if asked.provider not in PROVIDERS:
+            raise UsageError(f'no adapter registered for provider "{asked.provider}"')
+        folder = await asyncio.to_thread(_folder_at, Path(), asked.cwd, "cwd")
+        flags = replace(self._flags, provider=asked.provider, model=asked.model, cwd=str(folder))
+        settings = from_environment(self._environ, flags)
+        self._flags, self._settings = flags, settings
+        self._options = RequestOptions(max_tokens=asked.max_tokens, reasoning_effort=asked.effort)
+        return {
+            "serverInfo": {"name": SERVER_NAME, "version": SERVER_VERSION},
+            "capabilities": {"methods": tuple(sorted(self.handlers))},
+        }
+
+    async def _prompt(self, params: JsonObject) -> JsonObject:
+        prompt = read_prompt(params)
+        assembled = await self._session(prompt)
+        if not self.hosted.owns(assembled):
+            raise RpcError(INTERNAL_ERROR, f"session {prompt.session_id} is not served here any more")
+        if self.hosted.is_closing:
+            raise UsageError("shutting down", code="SHUTTING_DOWN")
+        message_id = assembled.new_message_id()
+        assembled.agent.followup(Message(message_id, "user", prompt.content, UserSource()))
+        await assembled.writer.flush()
+        return {"messageId": message_id}
+
+    async def _session(self, prompt: Prompt) -> Assembled:
+        settings = self._wanted()
+        if prompt.attachments:
+            await AttachmentStore.beside(settings.session_root).keep(prompt.attachments)
+        return await self._opened(prompt.session_id, may_create=True)
+
+    async def _opened(self, session_id: SessionId, *, may_create: bool) -> Assembled:
+        settings, options = self._wanted(), self._options
+        folder = self._folders.get(session_id)
+
+        async def build() -> Assembled:
+            is_stored = await asyncio.to_thread(_is_stored, settings, session_id)
+            if not is_stored and not may_create:
+                raise UsageError(f"unknown session: {session_id}", where="sessionId")
+            own = settings if not is_stored else replace(settings, cwd=folder)
+            return await assemble(
+                own,
+                transport=self._transport,
+                resume=session_id if is_stored else None,
+                session_id=None if is_stored else session_id,
+                options=options,
+                live=self.hosted.live,
+                notify=None if self.outbox is None else self.outbox.notify,
+            )
+
+        return await self.hosted.open(session_id, build)
+
+    async def _resume(self, params: JsonObject) -> JsonObject:
+        session_id = read_session_id(params)
+        if self.hosted.get(session_id) is not None:
+            raise RpcError(INTERNAL_ERROR, f"session {session_id} is open already")
+        await self._opened(session_id, may_create=False)
+        return {}
+
+    async def _cancel(self, params: JsonObject) -> JsonObject:
+        session_id, message_id = read_session_id(params), read_message_id(params)
+        assembled = self.hosted.get(session_id)
+        if assembled is None:
+            return {"cancelled": "none"}
+        agent = assembled.agent
+        if message_id is not None:
+            return {"cancelled": _cancel_message(agent, message_id)}
+        outcome = agent.cancel(Cause("user"))
+        return {"cancelled": "turn" if outcome.turn is not None else "queued" if outcome.discarded else "none"}
+
+    async def _list(self, params: JsonObject) -> JsonObject:
+        asked = None if params.get("cwd") is None else read_text(params, "cwd")
+        folder = None if asked is None else str(await asyncio.to_thread(_folder_at, Path(), asked, "cwd"))
+        store = _store(self._wanted())
+        found: list[Json] = []
+        for listing in await asyncio.to_thread(store.list):
+            header = listing.header
+            if header is None:
+                found.append({"problem": listing.problem, "path": str(listing.path)})
+            elif header.origin is None and folder in (None, header.cwd):
+                found.append({"sessionId": header.id, "cwd": header.cwd, "createdAt": header.created_at})
+        return {"sessions": found}
+
+    async def _close_session(self, params: JsonObject) -> JsonObject:
+        session_id = read_session_id(params)
+        if not await self.hosted.close(session_id):
+            raise UsageError(f"unknown session: {session_id}", where="sessionId")
+        return {}
+
+    async def _folder(self, params: JsonObject) -> JsonObject:
+        session_id = read_session_id(params)
+        return {"cwd": str(self._folder_of(session_id))}
+
+    async def _set_folder(self, params: JsonObject) -> JsonObject:
+        session_id = read_session_id(params)
+        folder = await asyncio.to_thread(_folder_at, self._folder_of(session_id), read_text(params, "path"), "path")
+        assembled = self.hosted.get(session_id)
+        if assembled is not None and (assembled.agent.status != "idle" or assembled.agent.pending):
+            raise UsageError("the session is at work", where="sessionId", fix="wait until it is idle")
+        self._folders[session_id] = folder
+        if assembled is not None and len(assembled.agent.log):
+            await self.hosted.close(session_id)
+            await self._opened(session_id, may_create=False)
+        return {"cwd": str(folder)}
+
+    def _folder_of(self, session_id: SessionId) -> Path:
+        chosen = self._folders.get(session_id)
+        if chosen is not None:
+            return chosen
+        assembled = self.hosted.get(session_id)
+        if assembled is None:
+            raise UsageError(f"unknown session: {session_id}", where="sessionId")
+        return Path(assembled.agent.log.header.cwd or Path.cwd())
+
+    async def _on_shutdown(self, params: JsonObject) -> JsonObject:
+        try:
+            await self.shut_down()
+        finally:
+            self.stopped.set()
+        return {}
+
+    async def shut_down(self) -> None:
+        """Refuse what is new, end every session, and let the client see their ends; callers share one end.
+
+        Raises: ClosingError naming every session that did not close as it should.
+        """
+        if self._shutdown is None:
+            self._shutdown = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._shutdown)
+
+    async def _end(self) -> None:
+        try:
+            await self.hosted.close_all()
+        finally:
+            if self.outbox is not None:
+                await self.outbox.drained()
+
+    def _wanted(self) -> Settings:
+        if self._settings is None:
+            self._settings = from_environment(self._environ, self._flags)
+        return self._settings
+
+
+def _folder_at(base: Path, path: str, field: str) -> Path:
+    """A folder that exists, from a base unless it is absolute.
+
+    Raises: UsageError naming the field.
+    """
+    folder = (base / path).absolute()
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", where=field)
+    return folder.resolve()
+
+
+def _is_stored(settings: Settings, session_id: SessionId) -> bool:
+    try:
+        _store(settings).find(session_id)
+    except SessionNotFoundError:
+        return False
+    return True
+
+
+def _store(settings: Settings) -> SessionStore:
+    return SessionStore(settings.session_root, clock=lambda: 0)  # reads only
+
+
+def _cancel_message(agent: Agent, message_id: MessageId) -> str:
+    """Take a message out of the queue, or end the turn that has it; others go on."""
+    if agent.cancel_message(message_id):
+        return "queued"
+    open_now = open_turn(agent.log)
+    if open_now is None or _claiming_turn(agent.log, message_id) != open_now[0]:
+        return "none"
+    agent.cancel(Cause("user"), keep_inbox=True)
+    agent.wake()
+    return "turn"
+
+
+def _claiming_turn(log: SessionLog, message_id: MessageId) -> int | None:
+    for seq in range(len(log) - 1, -1, -1):
+        payload = log[seq].payload
+        if isinstance(payload, InboxSpliced):
+            for item in payload.removed:
+                if item.id == message_id:
+                    return item.turn
+    return None
+
+
+async def run_sdk(
+    flags: Flags,
+    environ: Mapping[str, str],
+    streams: StandardStreams,
+    *,
+    options: SdkOptions | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    drain_s: float = DRAIN_S,
+) -> int:
+    """Serve until the client says shutdown, closes the input, or a signal comes; gives the exit code.
+
+    Units: drain_s is seconds in which the ends of turns may still reach the client.
+    """
+    options = options or SdkOptions()
+
+    def say(text: str) -> None:
+        streams.write_error(f"harness sdk: {text}\n")
+
+    from_environment(environ, flags)  # what cannot work is said before anything is served
+    if streams.input_descriptor is None or streams.output_descriptor is None:
+        raise UsageError("standard input and output have to be open", where="harness sdk")
+    live = LiveAgents()
+    server = SdkServer(flags, environ, live=live, transport=transport)
+    numbers = itertools.count(1)
+    peer = Peer(
+        DescriptorSource(streams.input_descriptor),
+        DescriptorSink(streams.output_descriptor),
+        ids=lambda: f"server-{next(numbers)}",
+        report=say,
+        handlers=server.handlers,
+        error_of=_error_of(say),
+    )
+    server.outbox = Outbox(peer, live, max_tokens_as_success=options.max_tokens_as_success)
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[int] = loop.create_future()
+
+    def on_signal(number: signal.Signals) -> None:
+        if told.done():
+            return
+        told.set_result(_EXITS[number])
+
+    for number in _EXITS:
+        loop.add_signal_handler(number, on_signal, number)
+    peer.start()
+    waits = [asyncio.ensure_future(event.wait()) for event in (peer.ended, server.stopped)]
+    heard = asyncio.ensure_future(_result_of(told))
+    try:
+        await asyncio.wait([*waits, heard], return_when=asyncio.FIRST_COMPLETED)
+        exit_code = told.result() if told.done() else 0
+        return await _leave(server, peer, exit_code, say, drain_s)
+    finally:
+        for wait in (*waits, heard):
+            wait.cancel()
+        for number in _EXITS:
+            loop.remove_signal_handler(number)
+
+
+async def _result_of(told: asyncio.Future[int]) -> bool:
+    await told
+    return True
+
+
+async def _leave(server: SdkServer, peer: Peer, exit_code: int, say: Callable[[str], None], drain_s: float) -> int:
+    """End everything within the bound; what the client has to see is written before the process goes."""
+    ending = asyncio.ensure_future(_ended(server, peer, say))
+    if not (await asyncio.wait({ending}, timeout=drain_s))[0]:
+        say(f"not everything ended within {drain_s:g} s")
+        server.hosted.end_now()
+        ending.cancel()
+        await asyncio.wait({ending})
+    if server.outbox is not None:
+        await server.outbox.close()
+    peer.close()
+    return exit_code
+
+
+async def _ended(server: SdkServer, peer: Peer, say: Callable[[str], None]) -> None:
+    try:
+        await server.shut_down()
+    except HarnessError as error:
+        say(str(error))
+    await peer.settle()
+    try:
+        await peer.flush()
+    except HarnessError as error:
+        say(error.what)
+
+
+def _error_of(say: Callable[[str], None]) -> Callable[[Exception], RpcError]:
+    """How what a handler raises is answered: our own errors in their words, anything else without its text."""
+
+    def answer(error: Exception) -> RpcError:
+        match error:
+            case RpcError():
+                return error
+            case UsageError(error_code="SHUTTING_DOWN"):
+                return RpcError(INTERNAL_ERROR, error.what)
+            case UsageError():
+                return RpcError(-32602, f"{error.where}: {error.what}" if error.where else error.what)
+            case HarnessError():
+                return RpcError(INTERNAL_ERROR, str(error))
+            case _:
+                say(f"{type(error).__name__}: {error}")
+                return RpcError(INTERNAL_ERROR, f"internal error [{InternalError.code}]")
+
+    return answer
