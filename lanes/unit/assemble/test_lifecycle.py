@@ -74,12 +74,19 @@ def birth(tmp_path: Path) -> Birth:
     return Birth(tmp_path)
 
 
-def test_G01_nothing_but_the_factory_constructs_an_agent() -> None:
+@pytest.fixture(scope="module")
+def trees() -> Mapping[str, ast.Module]:
+    """The source of every room of the harness, parsed, by path."""
     package = Path(harness.__file__).parent
+    paths = sorted(package.rglob("*.py"))
+    return {path.relative_to(package).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def test_G01_nothing_but_the_factory_constructs_an_agent(trees: Mapping[str, ast.Module]) -> None:
     makers = [
-        path.relative_to(package).as_posix()
-        for path in sorted(package.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        name
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Agent"
     ]
     assert makers == ["assemble.py"]
@@ -95,6 +102,7 @@ async def test_G01_of_two_creations_of_one_id_one_wins_and_the_other_is_rolled_b
     await birth.reached.wait()
     birth.release.set()
     found = await asyncio.gather(*creations, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in found) == ["Assembled", "SessionExistsError"]
     (winner,) = [each for each in found if isinstance(each, Assembled)]
     (loser,) = [each for each in found if isinstance(each, SessionExistsError)]
     assert (loser.error_code, birth.live.get(SessionId("same"))) == ("SESSION_ALREADY_EXISTS", winner.agent)
@@ -164,6 +172,7 @@ async def test_G02_a_cancelled_setup_is_told_waited_for_and_what_it_gives_late_i
 async def test_G02_a_cancelled_resume_publishes_nothing_and_leaves_the_file_as_it_was(
     birth: Birth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nor does it end what an earlier lifetime left running: that still belongs to a session nobody took over."""
     session = await birth.store_one()
     (path,) = logs(birth.folder)
     before = path.read_bytes()
@@ -175,11 +184,15 @@ async def test_G02_a_cancelled_resume_publishes_nothing_and_leaves_the_file_as_i
         cancel.cancel(Cause("user"))
         return writer
 
+    async def end_leftovers(tools: ShippedTools) -> None:
+        birth.steps.append("ended leftovers")
+
     monkeypatch.setattr(SessionStore, "resume", load_and_be_cancelled)
+    monkeypatch.setattr(ShippedTools, "end_leftovers", end_leftovers)
     with pytest.raises(UsageError) as raised:
         await birth.make(resume=session, cancel=cancel)
     assert (raised.value.error_code, birth.notices, len(birth.live)) == ("CREATION_CANCELLED", [], 0)
-    assert (path.read_bytes() == before, held_locks(birth.folder)) == (True, [])
+    assert (path.read_bytes() == before, held_locks(birth.folder), birth.steps) == (True, [], [])
     monkeypatch.undo()
     resumed = await birth.make(resume=session)
     assert birth.notices == [AgentEntered(resumed.agent, "resume")]
@@ -292,12 +305,15 @@ async def test_G03_closing_twice_at_once_is_one_end_and_leaves_the_registry_befo
     birth.live.observe(on_notice)
     assembled.agent.followup(Message(assembled.new_message_id(), "user", (TextBlock("go"),), UserSource()))
     await held.wait()
+
+    async def close() -> tuple[tuple[str, ...], list[str]]:
+        return await assembled.close(), held_locks(birth.folder)
+
     with anyio.fail_after(PATIENCE_S):
-        first, second = await asyncio.gather(assembled.close(), assembled.close())
-    third = await assembled.close()
-    assert (first, second, third) == ((), (), ())
+        closed = await asyncio.gather(close(), close(), return_exceptions=True)
     assert while_leaving == [([TurnReason("aborted", Cause("disposed"))], True)]
-    assert (held_locks(birth.folder), len(birth.live)) == ([], 0)
+    assert [*closed, await close()] == [((), [])] * 3
+    assert len(birth.live) == 0
 
 
 async def test_G03_a_closer_that_is_cancelled_leaves_the_end_to_the_others(birth: Birth) -> None:
@@ -320,15 +336,13 @@ async def test_G07_two_processes_worth_of_agents_know_nothing_of_each_other(birt
     await there.close()
 
 
-def test_G07_no_room_of_the_harness_holds_anything_that_is_filled_later() -> None:
-    package = Path(harness.__file__).parent
+def test_G07_no_room_of_the_harness_holds_anything_that_is_filled_later(trees: Mapping[str, ast.Module]) -> None:
     memo_of_types = "log/frozen.py"  # which fields a payload type has is the same for every session
     found: list[str] = []
-    for path in sorted(package.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+    for name, tree in trees.items():
         kept = [node for node in tree.body if _is_filled_later(node)]
         kept += [node for node in ast.walk(tree) if isinstance(node, ast.Global)]
-        found.extend(f"{path.relative_to(package)}: {ast.unparse(node)[:60]}" for node in kept)
+        found.extend(f"{name}: {ast.unparse(node)[:60]}" for node in kept)
     assert [line for line in found if not line.startswith(memo_of_types)] == []
 
 

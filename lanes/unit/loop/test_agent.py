@@ -29,7 +29,7 @@ from harness.loop.hooks import Hooks, StepProposal
 from harness.model.call import CancelSignal
 from harness.model.messages import MessageId, PluginSource, SessionId, text_of
 from lanes.unit.loop.rig import Rig, message, output, texts, tool
-from lanes.unit.loop.scripted_model import Gated, Hang, calls, open_text, text
+from lanes.unit.loop.scripted_model import Gated, Hang, LateHang, calls, open_text, text
 
 Make = Callable[..., Rig]
 USER = Cause("user")
@@ -100,7 +100,7 @@ async def test_I05_an_idle_steer_opens_a_turn_by_itself(make_rig: Make) -> None:
     rig = make_rig(text("ok"))
     rig.agent.steer(message("now"))
     await rig.idle()
-    assert texts(rig.model.requests[0]) == ["now"]
+    assert [texts(request) for request in rig.model.requests] == [["now"]]
 
 
 async def test_I05_a_late_inject_never_costs_a_model_call_by_itself(make_rig: Make) -> None:
@@ -135,7 +135,9 @@ async def test_I07_context_of_results_and_injections_come_after_all_results_in_c
         calls(("c1", "a", "{}"), ("c2", "b", "{}")), text("ok"), tools=[tool("a", with_context), tool("b", injecting)]
     )
     await rig.run("hi")
-    assert texts(rig.model.requests[1])[2:] == ["first", "second", "about first", "injected", "about second"]
+    assert [texts(request)[2:] for request in rig.model.requests[1:]] == [
+        ["first", "second", "about first", "injected", "about second"]
+    ]
 
 
 async def test_I08_input_during_pre_step_waits_for_the_following_step(make_rig: Make) -> None:
@@ -335,14 +337,19 @@ async def test_T10_cancel_reaches_maintenance_and_a_cancelled_wake_is_not_run(ma
 
 
 async def test_G03_dispose_during_a_stream_closes_the_turn_makes_all_durable_and_is_one_wait(make_rig: Make) -> None:
-    answer = Hang(open_text("so far"))
+    answer = LateHang(open_text("so far"))
     rig = make_rig(answer)
     rig.agent.followup(message("hi"))
     await answer.reached.wait()
-    await asyncio.gather(rig.agent.dispose(), rig.agent.dispose())
+    disposals = [asyncio.ensure_future(rig.agent.dispose()) for _ in range(2)]
+    await answer.cancelled.wait()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert ([each.done() for each in disposals], rig.reasons) == ([False, False], [])
+    answer.release.set()
+    await asyncio.gather(*disposals)
     assert rig.reasons == [TurnReason("aborted", cause=Cause("disposed"))]
     assert rig.writer.durable == len(rig.log)
-    assert answer.closed.is_set()
     with pytest.raises(UsageError) as refused:
         rig.agent.followup(message("too late"))
     assert refused.value.error_code == "AGENT_DISPOSED"

@@ -275,6 +275,9 @@ async def test_C09_a_cancel_cuts_the_back_off_and_no_attempt_follows(make_rig: M
     rig.agent.followup(message("hi"))
     await rig.naps.asleep.wait()
     rig.agent.cancel(USER)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (rig.naps.woken.is_set(), rig.naps.release.is_set()) == (True, False)
     await rig.idle()
     assert rig.shape[-3:] == ["llm/retry", "step/end", "turn/end"]
     assert (rig.reasons, len(rig.model.requests)) == ([ABORTED], 1)
