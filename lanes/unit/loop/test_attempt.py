@@ -26,20 +26,37 @@ from harness.log.events import (
 from harness.log.interval import fold_usage
 from harness.loop.hooks import Hooks, Overflow, TurnStopping
 from harness.loop.prompt import Section
+from harness.loop.request import rebuild_request
 from harness.loop.retry import RetryPolicy
 from harness.loop.tools import ToolOutput
 from harness.model.chunks import BlockStart, Chunk, Failure, Finish, TextDelta, Usage, UsageChunk
 from harness.model.messages import ModelSource, text_of
+from harness.wire.openai_chat import encode_body, encode_request
 from lanes.unit.loop.rig import ROUTE, Rig, message, output, texts, tool
 from lanes.unit.loop.scripted_model import Gated, Throw, calls, failing, open_text, reasoning, text
 
 Make = Callable[..., Rig]
 
 
+async def test_R01_every_request_rebuilds_byte_for_byte_from_the_log_before_it(make_rig: Make) -> None:
+    """Two turns with whatever may tempt a wrapper to add a line: tools that fail, a retry, changing facts."""
+    hours = itertools.count(1)
+    rig = make_rig(
+        calls(("c1", "lok", "{}"), ("c2", "look", "")), failing("SERVER", *open_text("ha")), reasoning("hm", "one"),
+        text("two"),
+        tools=[tool("look")], system=[Section("rules", 1, "be brief")], volatile=lambda: f"hour {next(hours)}",
+    )  # fmt: skip
+    await rig.run("a", "b")
+    rebuilt = [rebuild_request(rig.log[:length]) for length in rig.asked_at]
+    sent, again = ([encode_body(encode_request(each)) for each in found] for found in (rig.model.requests, rebuilt))
+    assert (len(sent), sent) == (4, again)
+
+
 async def test_R02_each_request_extends_the_one_before_it(make_rig: Make) -> None:
+    hours = itertools.count(1)
     rig = make_rig(
         calls(("c1", "look", "{}"), said="let me see"), text("done"), reasoning("hm", "two"), text("three"),
-        tools=[tool("look")],
+        tools=[tool("look")], volatile=lambda: f"hour {next(hours)}",
     )  # fmt: skip
     await rig.run("a")
     await rig.run("b", "c")
@@ -51,8 +68,12 @@ async def test_R02_each_request_extends_the_one_before_it(make_rig: Make) -> Non
 
 async def test_R03_the_header_is_logged_once_while_it_stays_and_whole_when_it_changes(make_rig: Make) -> None:
     rules = ["be brief"]
-    rig = make_rig(text("1"), text("2"), text("3"), system=[Section("rules", 1, lambda: rules[0])])
-    await rig.run("a", "b")
+    rig = make_rig(
+        text("1"), text("2"), text("3"), tools=[tool("look")], system=[Section("rules", 1, lambda: rules[0])]
+    )
+    await rig.run("a")
+    rig.tools["look"] = tool("look")  # equal, and another object
+    await rig.run("b")
     rules[0] = "be long"
     await rig.run("c")
     assert [(payload.reason, payload.header.system) for payload in rig.payloads(RequestHeader)] == [
@@ -263,16 +284,19 @@ async def test_R09_an_overflow_is_tried_again_only_when_the_surface_changed(make
 
     rig = make_rig(failing("CONTEXT_WINDOW_EXCEEDED", status=400), hooks=Hooks(shrink=nothing))
     await rig.run("hi")
-    assert (rig.outcomes, rig.payloads(LlmRetry)) == (["error"], [])
+    assert (len(rig.model.requests), rig.outcomes, rig.payloads(LlmRetry)) == (1, ["error"], [])
 
 
 async def test_R09_a_shrunken_surface_gets_one_more_try_in_the_same_step(make_rig: Make) -> None:
+    shrunk: list[tuple[int, int]] = []
+
     async def shrink(overflow: Overflow) -> None:
-        first, *_, last = rig.log.surface()
+        shrunk.append((overflow.turn, overflow.step))
+        surface = rig.log.surface()
         rig.log.append(
             UserMessage(message("in short", f"summary-{len(rig.log)}")),
-            surface_op=Replace(first, last),
-            source_event_seqs=rig.log.surface(),
+            surface_op=Replace(surface[0], surface[-1]),
+            source_event_seqs=surface,
         )
 
     rig = make_rig(
@@ -285,6 +309,7 @@ async def test_R09_a_shrunken_surface_gets_one_more_try_in_the_same_step(make_ri
     )
     await rig.run("a", "b", "c")
     assert texts(rig.model.requests[2]) == ["in short"]
+    assert shrunk == [(2, 1), (3, 1)]
     assert rig.outcomes == ["completed", "completed", "error"]
     assert len(rig.payloads(StepStart)) == 3
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.errors import InternalError
@@ -75,6 +77,7 @@ def test_a_log_without_a_header_rebuilds_no_request() -> None:
         (Header(CONFIG), Header(CONFIG), True, "resume"),
         (Header(CONFIG), Header(CONFIG, "new"), True, "resume"),
         (Header(CONFIG), Header(CONFIG), False, None),
+        (Header(CONFIG, None, (TOOL,)), Header(CONFIG, None, (replace(TOOL),)), False, None),
         (Header(CONFIG), Header(CONFIG, "new"), False, "change"),
         (Header(CONFIG, None, (TOOL,)), Header(CONFIG), False, "change"),
     ],

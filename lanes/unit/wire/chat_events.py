@@ -48,16 +48,18 @@ def streamed_text(chunks: Iterable[Chunk]) -> str:
 
 
 def ending(chunks: tuple[Chunk, ...]) -> Finish:
+    """The finish of these chunks, which is the last of them and the only one."""
+    ends = [at for at, chunk in enumerate(chunks) if isinstance(chunk, Finish)]
+    assert ends == [len(chunks) - 1], f"not exactly one finish at the end: {chunks}"
     last = chunks[-1]
-    assert isinstance(last, Finish)
-    assert sum(isinstance(chunk, Finish) for chunk in chunks) == 1
+    assert isinstance(last, Finish)  # tells the type checker
     return last
 
 
 def error_code(chunks: tuple[Chunk, ...]) -> str:
-    failure = ending(chunks).failure
-    assert failure is not None
-    return failure.code
+    last = ending(chunks)
+    assert last.failure is not None, f"no failure: {last}"
+    return last.failure.code
 
 
 def with_usage(**usage: object) -> bytes:

@@ -423,11 +423,11 @@ def test_an_error_after_a_finish_reason_is_still_an_error() -> None:
     assert error_code(play(delta(content="x"), finish("stop"), event({"error": {"message": "no"}}), DONE)) == "SERVER"
 
 
-def test_nothing_comes_after_the_finish() -> None:
+def test_S05_nothing_comes_after_the_finish() -> None:
     stream = ChatStream()
-    stream.feed(delta(content="x") + finish("stop") + DONE + delta(content="y"))
+    chunks = stream.feed(delta(content="x") + finish("stop") + DONE + delta(content="y") + with_usage(total_tokens=1))
     after = (*stream.feed(delta(content="y")), *stream.end(), *stream.broken(CLOSED), *stream.aborted(CLOSED))
-    assert (after, stream.finished) == ((), True)
+    assert (chunks[-1], after, stream.finished) == (Finish("stop"), (), True)
 
 
 @pytest.mark.parametrize(
