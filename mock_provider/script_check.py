@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from mock_provider.dialects.openai_flavours import FLAVOURS
 from mock_provider.errors import ScriptError
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
@@ -31,7 +32,6 @@ SCRIPT_KEYS = (
     "steps",
 )
 CONVERSATION_KEYS = ("when", "steps", "parallel", "background")
-FLAVOURS = ("openai", "deepseek")
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it must fit a path, a header and the end of a key
 
@@ -50,7 +50,7 @@ def check_script(root: Node, name: str) -> Script:
         conversations=conversations,
         model=fields.text("model"),
         models=fields.texts("models") or (),
-        flavour=fields.choice("flavour", FLAVOURS) or "openai",
+        flavour=fields.choice("flavour", tuple(FLAVOURS)) or "openai",
         api_key=fields.text("api_key"),
         created=_created(fields),
         refuses_extra_fields=fields.boolean("strict_fields") or False,

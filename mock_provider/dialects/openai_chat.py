@@ -1,18 +1,23 @@
-"""Chat completions: requests read, answers and streams written, with the DeepSeek flavour.
+"""Chat completions: requests read, answers and streams written, in the flavour of the script.
 
 Room: pure; the dialect table comes in.
-Source: the published API schema of /v1/chat/completions; DeepSeek's API documentation for `reasoning_content`
-and the cache counts in usage.
+Source: the published API schema of /v1/chat/completions; openai_flavours names the sources of the flavours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qs
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
-from mock_provider.dialects.codec import Address, Base, Counts, Dialect, Received, Reply, SaidCall, model_names
+from mock_provider.dialects.codec import Address, Base, Counts, Dialect, Received, Reply, SaidCall
+from mock_provider.dialects.openai_access import check_access, list_models, show_model
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
+from mock_provider.dialects.openai_embeddings import embed
+from mock_provider.dialects.openai_flavours import FLAVOURS, error, reasoning_fields, usage_of
+from mock_provider.dialects.openai_logprobs import logprobs_of
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
+from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_tool_rules import tool_names
 from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
@@ -26,7 +31,6 @@ from mock_provider.steps import (
     RawBytes,
     Reasoning,
     RefusalText,
-    Script,
     Text,
     ToolCall,
 )
@@ -34,28 +38,15 @@ from mock_provider.steps import (
 DONE = b"data: [DONE]\n\n"
 
 
-def check_access(headers: Mapping[str, str], query: str, script: Script) -> Refusal | None:
-    """Refuse a request without a key, or with another than the script's."""
-    del query
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    given = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
-    if not given:
-        message = (
-            "You didn't provide an API key. You need to provide your API key in an Authorization header using "
-            "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
-        )
-        return Refusal(401, "missing_key", message)
-    if script.api_key is not None and given != script.api_key:
-        message = "Incorrect API key provided. You can find your API key in the script of the mock provider."
-        return Refusal(401, "wrong_key", message, code="invalid_api_key")
-    return None
-
-
 def read(received: Received) -> Asked | Refusal:
     """Check a body like the provider, then read it."""
     body, script = received.body, received.script
     if not isinstance(body, dict):
         return Refusal(400, "wrong_type", f"Invalid type for request body: expected an object, got {kind_of(body)}.")
+    if received.form == "deployment":
+        if "api-version" not in parse_qs(received.query):
+            return Refusal(404, "missing_api_version", "Resource not found", code="404")
+        body = {**body, "model": received.arguments["deployment"]}
     refused = refuse_body(body)
     if refused:
         return refused
@@ -136,28 +127,6 @@ def _calls(calls: Json) -> tuple[AskedCall, ...]:
     return tuple(found)
 
 
-def usage_of(counts: Counts, flavour: str) -> JsonObject:
-    """Spell the counts."""
-    total: JsonObject = {
-        "prompt_tokens": counts.input,
-        "completion_tokens": counts.output,
-        "total_tokens": counts.input + counts.output,
-        "prompt_tokens_details": {"cached_tokens": counts.cached, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": counts.reasoning,
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    }
-    if flavour == "deepseek":
-        total["prompt_tokens_details"] = {"cached_tokens": counts.cached}
-        total["completion_tokens_details"] = {"reasoning_tokens": counts.reasoning}
-        total["prompt_cache_hit_tokens"] = counts.cached
-        total["prompt_cache_miss_tokens"] = counts.input - counts.cached
-    return total
-
-
 def whole(asked: Asked, reply: Reply) -> bytes:
     """Write an answer in one body; a malformed or raw part of the script takes its place."""
     for part in reply.parts:
@@ -167,52 +136,75 @@ def whole(asked: Asked, reply: Reply) -> bytes:
             return part.data
         if isinstance(part, ErrorEvent):
             return encode_json(_event_error(part))
-    message: JsonObject = {"role": "assistant", "content": reply.text or ("" if _is_text(reply) else None)}
+    flavour = FLAVOURS[reply.flavour]
+    says_text = flavour.says_text or not (reply.calls or reply.refusal)
+    message: JsonObject = {"role": "assistant", "content": reply.text or ("" if says_text else None)}
     if reply.reasoning:
-        message["reasoning_content"] = reply.reasoning
-    if reply.flavour == "openai":
-        message["refusal"] = reply.refusal or None
-        message["annotations"] = []
-    elif reply.refusal:
+        message |= reasoning_fields(reply.flavour, reply.reasoning)
+    message |= flavour.message
+    if reply.refusal:
         message["refusal"] = reply.refusal
     if reply.calls:
-        message["tool_calls"] = [_whole_call(call) for call in reply.calls]
-    choices: list[Json] = [
-        {"index": index, "message": message, "logprobs": None, "finish_reason": reply.finish}
-        for index in range(asked.choices)
-    ]
+        custom = custom_names(asked.body.get("tools"))
+        message["tool_calls"] = [_whole_call(call, is_custom=call.name in custom) for call in reply.calls]
     answer: JsonObject = {
         "id": reply.id,
         "object": "chat.completion",
         "created": reply.created,
         "model": reply.model,
-        "choices": choices,
+        "choices": [
+            {
+                "index": index,
+                "message": message,
+                "logprobs": _logprobs(asked, {"content": reply.text, "refusal": reply.refusal}),
+                **_finish(reply, reply.finish),
+                **flavour.choice,
+            }
+            for index in range(asked.choices)
+        ],
     }
     if reply.counts:
         answer["usage"] = usage_of(reply.counts, reply.flavour)
-    answer["system_fingerprint"] = "fp_mock"
-    return encode_json(answer)
+    return encode_json({**answer, "system_fingerprint": "fp_mock", **flavour.answer})
 
 
-def _is_text(reply: Reply) -> bool:
-    return reply.flavour == "deepseek" or not (reply.calls or reply.refusal)
+def _finish(reply: Reply, finish: str | None) -> JsonObject:
+    if reply.flavour == "openrouter":
+        return {"finish_reason": finish, "native_finish_reason": finish}
+    return {"finish_reason": finish}
 
 
-def _whole_call(call: SaidCall) -> JsonObject:
+def _logprobs(asked: Asked, said: Mapping[str, Json]) -> JsonObject | None:
+    """The probabilities of what is said, when they are asked for. Shape: one list a field, null for an empty one."""
+    if asked.body.get("logprobs") is not True:
+        return None
+    top = asked.body.get("top_logprobs")
+    fields: JsonObject = {"content": None, "refusal": None}
+    for name in fields:
+        text = said.get(name)
+        if isinstance(text, str) and text:
+            fields[name] = logprobs_of(text, top if isinstance(top, int) else 0)
+    return fields
+
+
+def _whole_call(call: SaidCall, *, is_custom: bool) -> JsonObject:
     spelled: JsonObject = {} if call.id is None else {"id": call.id}
+    if is_custom:
+        return {**spelled, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {**spelled, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def stream(asked: Asked, reply: Reply) -> Sequence[Item]:
     """Write an answer as events: a role first, then the parts, the finish reason, usage when asked for, end marks."""
-    items: list[Item] = []
+    flavour = FLAVOURS[reply.flavour]
+    items: list[Item] = [Send(flavour.opening)] if flavour.opening else []
     for index in range(asked.choices):
         writer = _Writer(asked, reply, index)
         items.append(writer.event({"role": "assistant", "content": ""}, is_piece=False))
         items.extend(writer.parts())
         if reply.finish is not None:
             items.append(writer.event({}, is_piece=False, finish=reply.finish))
-    if asked.wants_usage and reply.counts:
+    if (asked.wants_usage or flavour.always_counts) and reply.counts:
         items.append(_Writer(asked, reply, 0).usage(reply.counts))
     items.extend(Send(DONE) for _ in range(reply.stream.end_marks))
     return items
@@ -226,28 +218,41 @@ class _Writer:
         self._reply = reply
         self._index = index
         self._calls = iter(reply.calls)
+        self._flavour = FLAVOURS[reply.flavour]
+        self._custom = custom_names(asked.body.get("tools"))
 
-    def _chunk(self, choices: list[Json], usage: Json) -> Send:
-        chunk: JsonObject = {
+    def _fields(self, choices: list[Json]) -> JsonObject:
+        return {
             "id": self._reply.id,
             "object": "chat.completion.chunk",
             "created": self._reply.created,
             "model": self._reply.model,
             "system_fingerprint": "fp_mock",
             "choices": choices,
+            **self._flavour.chunk,
         }
-        if self._asked.wants_usage:
+
+    def _chunk(self, choices: list[Json], usage: Json) -> Send:
+        chunk = self._fields(choices)
+        if self._asked.wants_usage or usage is not None:
             chunk["usage"] = usage
         return Send(b"data: " + encode_json(chunk) + b"\n\n")
 
     def event(self, delta: JsonObject, *, is_piece: bool = True, finish: str | None = None) -> Send:
         """One chunk of this choice."""
-        choice: JsonObject = {"index": self._index, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return Send(self._chunk([choice], None).data, is_piece)
+        return Send(self._chunk([self._choice(delta, finish)], None).data, is_piece)
+
+    def _choice(self, delta: JsonObject, finish: str | None) -> JsonObject:
+        logprobs = _logprobs(self._asked, delta) if _is_said(delta) else None
+        choice: JsonObject = {"index": self._index, "delta": delta, "logprobs": logprobs}
+        return {**choice, **_finish(self._reply, finish), **self._flavour.chunk_choice}
 
     def usage(self, counts: Counts) -> Send:
-        """The closing chunk without choices."""
-        return self._chunk([], usage_of(counts, self._reply.flavour))
+        """The closing chunk, without choices except where the service keeps an empty one."""
+        choices: list[Json] = []
+        if self._flavour.always_counts:
+            choices.append(self._choice({"role": "assistant", "content": ""}, None))
+        return self._chunk(choices, usage_of(counts, self._reply.flavour))
 
     def parts(self) -> list[Item]:
         """All parts in order."""
@@ -257,7 +262,9 @@ class _Writer:
             if isinstance(part, Text):
                 items.extend(self.event({"content": piece}) for piece in split_text(part.text, split))
             elif isinstance(part, Reasoning):
-                items.extend(self.event({"reasoning_content": piece}) for piece in split_text(part.text, split))
+                items.extend(
+                    self.event(reasoning_fields(self._reply.flavour, piece)) for piece in split_text(part.text, split)
+                )
             elif isinstance(part, RefusalText):
                 items.extend(self.event({"refusal": piece}) for piece in split_text(part.text, split))
             elif isinstance(part, ToolCall):
@@ -273,57 +280,39 @@ class _Writer:
             elif isinstance(part, Comment):
                 items.append(Send(b": " + part.text.encode("utf-8", "replace") + b"\n\n"))
             else:
-                items.append(Send(b"data: " + encode_json(_event_error(part)) + b"\n\n", is_piece=True))
+                items.append(Send(b"data: " + encode_json(self._error(part)) + b"\n\n", is_piece=True))
         return items
+
+    def _error(self, part: ErrorEvent) -> JsonObject:
+        if self._reply.flavour != "openrouter":
+            return _event_error(part)
+        choice = self._choice({"role": "assistant", "content": ""}, "error")
+        return {
+            **self._fields([choice]),
+            "error": {"code": part.code or part.kind, "message": part.message},
+        }
 
     def _call(self, call: SaidCall) -> list[Item]:
         """A call opens with id and name, its arguments follow in fragments."""
         opening: JsonObject = {"index": call.index}
         if call.id is not None:
             opening["id"] = call.id
-        opening |= {"type": "function", "function": {"name": call.name, "arguments": ""}}
+        kind, field = ("custom", "input") if call.name in self._custom else ("function", "arguments")
+        opening |= {"type": kind, kind: {"name": call.name, field: ""}}
         pieces = split_text(call.arguments, self._reply.stream.split)
         return [
             self.event({"tool_calls": [opening]}),
-            *(
-                self.event({"tool_calls": [{"index": call.index, "function": {"arguments": piece}}]})
-                for piece in pieces
-            ),
+            *(self.event({"tool_calls": [{"index": call.index, kind: {field: piece}}]}) for piece in pieces),
         ]
+
+
+def _is_said(delta: JsonObject) -> bool:
+    """Whether a delta adds words of the answer."""
+    return bool(delta.get("content") or delta.get("refusal"))
 
 
 def _event_error(part: ErrorEvent) -> JsonObject:
     return {"error": {"message": part.message, "type": part.kind, "param": None, "code": part.code}}
-
-
-def error(refusal: Refusal, script: Script) -> JsonObject:
-    """Write an error body; DeepSeek fills the code where the original leaves it empty."""
-    code = refusal.code
-    kind = refusal.kind
-    if script.flavour == "deepseek":
-        code = code or kind
-        if refusal.status == 401:
-            kind, code = "authentication_error", "invalid_request_error"
-    return {"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}}
-
-
-def list_models(received: Received) -> JsonObject:
-    """The model list."""
-    script = received.script
-    return {"object": "list", "data": [_model(name, script.created) for name in model_names(script)]}
-
-
-def show_model(received: Received) -> JsonObject | Refusal:
-    """One entry of the model list; without a list any name has one."""
-    name, names = received.arguments["model"], model_names(received.script)
-    if names and name not in names:
-        message = f"The model '{name}' does not exist"
-        return Refusal(404, "unknown_model", message, code="model_not_found", param="model")
-    return _model(name, received.script.created)
-
-
-def _model(name: str, created: int) -> JsonObject:
-    return {"id": name, "object": "model", "created": created, "owned_by": "mock-provider"}
 
 
 DIALECT = Dialect(
@@ -333,14 +322,20 @@ DIALECT = Dialect(
     content_type_stream="text/event-stream; charset=utf-8",
     addresses=(
         Address("POST", "/chat/completions"),
+        Address("POST", "/embeddings", embed),
         Address("GET", "/models", list_models, takes_body=False),
         Address("GET", "/models/{model*}", show_model, takes_body=False),
+        Address("POST", "/deployments/{deployment}/chat/completions", form="deployment"),
+        Address("POST", "/deployments/{deployment}/embeddings", embed),
     ),
-    prefixes=("/v1", "", "/beta"),
+    prefixes=("/v1", "", "/beta", "/api/v1", "/openai/v1", "/openai"),
     bases=(
         Base("openai_chat", "/v1"),
         Base("openai", "/v1", ("OPENAI_BASE_URL",), ("OPENAI_API_KEY",)),
         Base("deepseek", "", ("DEEPSEEK_BASE_URL",), ("DEEPSEEK_API_KEY",)),
+        Base("openrouter", "/api/v1"),
+        Base("vllm", "/v1"),
+        Base("azure", ""),
     ),
     check_access=check_access,
     read=read,

@@ -280,6 +280,9 @@ def _options(body: JsonObject) -> Refusal | None:
         problem = out_of_range(body.get(count), count, low, high, "integer")
         if problem:
             return problem
+    if body.get("top_logprobs") is not None and not body.get("logprobs"):
+        text = "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
+        return Refusal(400, "top_logprobs_without_logprobs", text, param="top_logprobs")
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         text = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
         return Refusal(400, "two_token_limits", text, code="invalid_parameter_combination", param="max_tokens")

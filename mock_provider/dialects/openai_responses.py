@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from mock_provider.asked import Asked, Refusal
 from mock_provider.dialects import openai_responses_kept
 from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply
-from mock_provider.dialects.openai_chat import check_access, error
+from mock_provider.dialects.openai_access import check_access
+from mock_provider.dialects.openai_flavours import error
 from mock_provider.dialects.openai_history_rules import refuse_history
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_responses_events import write_events
@@ -111,7 +112,7 @@ DIALECT = Dialect(
         Address("POST", "/responses/{response}/cancel", openai_responses_kept.cancel, takes_body=False),
         Address("GET", "/responses/{response}/input_items", openai_responses_kept.list_input, takes_body=False),
     ),
-    prefixes=("/v1", "", "/openai/v1", "/openai"),
+    prefixes=("/v1", "", "/api/v1", "/openai/v1", "/openai"),
     bases=(Base("openai_responses", "/v1"),),
     check_access=check_access,
     read=read,

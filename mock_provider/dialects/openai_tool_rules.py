@@ -11,6 +11,7 @@ import re
 from mock_provider.asked import Refusal
 from mock_provider.dialects.json_schema import schema_problem
 from mock_provider.dialects.openai_refusals import empty, empty_text, missing, too_long, too_many, wrong_type
+from mock_provider.dialects.openai_strict_schema import strict_problem
 from mock_provider.json_values import Json, JsonObject
 
 MAX_TOOLS = 128
@@ -96,6 +97,9 @@ def _tool(tool: Json, here: str, names: list[str]) -> Refusal | None:
 
 
 def _parameters(definition: JsonObject, name: str, here: str) -> Refusal | None:
+    strict = definition.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        return wrong_type(f"{here}.strict", "a boolean", strict)
     schema = definition.get("parameters")
     if schema is None:
         return None
@@ -104,6 +108,8 @@ def _parameters(definition: JsonObject, name: str, here: str) -> Refusal | None:
     problem = schema_problem(schema)
     if problem is None and schema.get("type", "object" if not schema else None) != "object":
         problem = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'"
+    if problem is None and strict is True:
+        problem = strict_problem(schema)
     if problem is None:
         return None
     text = f"Invalid schema for function '{name}': {problem}."
@@ -163,10 +169,19 @@ def _json_schema(wanted: Json) -> Refusal | None:
         return missing(here)
     if not isinstance(wanted, dict):
         return wrong_type(here, "an object", wanted)
-    if not isinstance(wanted.get("name"), str):
+    name = wanted.get("name")
+    if name is None:
         return missing(f"{here}.name")
-    problem = schema_problem(wanted.get("schema", {}))
-    if problem:
-        text = f"Invalid schema for response_format '{wanted['name']}': {problem}."
-        return Refusal(400, "bad_response_schema", text, param="response_format")
-    return None
+    if not isinstance(name, str):
+        return wrong_type(f"{here}.name", "a string", name)
+    wrong_name = refuse_name(name, f"{here}.name")
+    if wrong_name:
+        return wrong_name
+    schema = wanted.get("schema", {})
+    problem = schema_problem(schema)
+    if problem is None and wanted.get("strict") is True and isinstance(schema, dict):
+        problem = strict_problem(schema)
+    if problem is None:
+        return None
+    text = f"Invalid schema for response_format '{name}': {problem}."
+    return Refusal(400, "bad_response_schema", text, param="response_format")

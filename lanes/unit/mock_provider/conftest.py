@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import httpx
+import httpx2
+import openai
 import pytest
 
 import mock_provider
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.mock import Mock
 from mock_provider.script import ScriptLike
+from mock_provider.server import ServerThread
 
 AUTHORIZED = {"authorization": "Bearer sk-test-0001"}
 READ_FILE: JsonObject = {
@@ -70,3 +74,39 @@ def play() -> Callable[[ScriptLike], Play]:
 def events_of(data: bytes) -> Sequence[str]:
     """The data of the events of a stream."""
     return [event.removeprefix("data: ") for event in data.decode("utf-8").split("\n\n") if event]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A script under play and the published OpenAI client for it, which takes no answer with a field amiss."""
+
+    mock: Mock
+    client: openai.OpenAI
+
+
+@pytest.fixture(params=["httpx", "httpx2", "loopback"])
+def speak(request: pytest.FixtureRequest) -> Iterator[Callable[[ScriptLike], Spoken]]:
+    """Start playing a script to the published OpenAI client, on each face in turn."""
+    with ExitStack() as running:
+
+        def start(script: ScriptLike) -> Spoken:
+            transport: httpx.Client | httpx2.Client
+            if request.param == "loopback":
+                mock = running.enter_context(ServerThread(script))
+                transport = running.enter_context(httpx2.Client())
+            elif request.param == "httpx":
+                face = mock_provider.transport(script)
+                mock, transport = face.mock, running.enter_context(httpx.Client(transport=face))
+            else:
+                face2 = mock_provider.transport(script, library="httpx2")
+                mock, transport = face2.mock, running.enter_context(httpx2.Client(transport=face2))
+            client = openai.OpenAI(
+                api_key="sk-test-0001",
+                base_url=mock.base_url("openai_responses"),
+                http_client=transport,  # type: ignore[arg-type] # the client takes both libraries, its types name one
+                max_retries=0,
+                _strict_response_validation=True,
+            )
+            return Spoken(mock, running.enter_context(client))
+
+        yield start
