@@ -181,7 +181,7 @@ def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         _refuse_option(unknown[0], parser, "harness sdk")
     import asyncio
 
-    from harness.surfaces.sdk.server import SdkOptions, run_sdk
+    from harness.surfaces.sdk.serving import SdkOptions, run_sdk
 
     options = SdkOptions(max_tokens_as_success=known.max_tokens_as_success)
     return asyncio.run(run_sdk(_flags(known), environment(), streams, options=options, transport=transport))

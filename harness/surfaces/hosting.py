@@ -35,6 +35,7 @@ class Hosted:
         self._sessions: dict[SessionId, Assembled] = {}
         self._opening: dict[SessionId, asyncio.Task[Assembled]] = {}
         self._closing: asyncio.Task[None] | None = None
+        self._refuses = False
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -46,8 +47,8 @@ class Hosted:
 
     @property
     def is_closing(self) -> bool:
-        """Whether close_all was called."""
-        return self._closing is not None
+        """Whether new sessions are refused by now."""
+        return self._refuses
 
     def get(self, session_id: SessionId) -> Assembled | None:
         """The open session of that id."""
@@ -81,11 +82,16 @@ class Hosted:
         await assembled.close()
         return True
 
+    def refuse_new(self) -> None:
+        """Open nothing from now on."""
+        self._refuses = True
+
     async def close_all(self) -> None:
         """Wait for what is being opened, then close everything; callers share one end.
 
         Raises: ClosingError naming every failure, after all were attempted.
         """
+        self.refuse_new()
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close_all())
         await asyncio.shield(self._closing)

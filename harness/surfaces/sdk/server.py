@@ -1,23 +1,21 @@
 """The server behind `harness sdk`: requests in, receipts and events out, over one connection.
 
-Room: the command line comes in with settings and the streams. It has no loop of its own: what it tells is a fold over
-the logs of the agents that assemble gives it.
+Room: serving comes in. It has no loop of its own: what it tells is a fold over the logs of the agents that assemble
+gives it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 
 from harness.assemble import Assembled, RequestOptions, assemble
 from harness.capabilities.live_agents import LiveAgents
-from harness.errors import HarnessError, InternalError, SessionNotFoundError, UsageError
+from harness.errors import SessionNotFoundError, UsageError
 from harness.log.attachments import AttachmentStore
 from harness.log.events import Cause, InboxSpliced
 from harness.log.fold import open_turn
@@ -38,19 +36,7 @@ from harness.surfaces.sdk.shapes import (
     read_session_id,
     read_text,
 )
-from harness.transport.pipes import DescriptorSink, DescriptorSource
-from harness.transport.rpc import INTERNAL_ERROR, Handler, Peer, RpcError
-from harness.transport.stdio import StandardStreams
-
-DRAIN_S = 5.0  # what a client gets to see the ends of its turns when the process is told to go
-_EXITS = {signal.SIGTERM: 0, signal.SIGINT: 130}
-
-
-@dataclass(frozen=True, slots=True)
-class SdkOptions:
-    """What the command line says of the server itself."""
-
-    max_tokens_as_success: bool = False
+from harness.transport.rpc import INTERNAL_ERROR, Handler, RpcError
 
 
 class SdkServer:
@@ -216,6 +202,7 @@ class SdkServer:
 
         Raises: ClosingError naming every session that did not close as it should.
         """
+        self.hosted.refuse_new()
         if self._shutdown is None:
             self._shutdown = asyncio.ensure_future(self._end())
         await asyncio.shield(self._shutdown)
@@ -276,111 +263,3 @@ def _claiming_turn(log: SessionLog, message_id: MessageId) -> int | None:
                 if item.id == message_id:
                     return item.turn
     return None
-
-
-async def run_sdk(
-    flags: Flags,
-    environ: Mapping[str, str],
-    streams: StandardStreams,
-    *,
-    options: SdkOptions | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
-    drain_s: float = DRAIN_S,
-) -> int:
-    """Serve until the client says shutdown, closes the input, or a signal comes; gives the exit code.
-
-    Units: drain_s is seconds in which the ends of turns may still reach the client.
-    """
-    options = options or SdkOptions()
-
-    def say(text: str) -> None:
-        streams.write_error(f"harness sdk: {text}\n")
-
-    from_environment(environ, flags)  # what cannot work is said before anything is served
-    if streams.input_descriptor is None or streams.output_descriptor is None:
-        raise UsageError("standard input and output have to be open", where="harness sdk")
-    live = LiveAgents()
-    server = SdkServer(flags, environ, live=live, transport=transport)
-    numbers = itertools.count(1)
-    peer = Peer(
-        DescriptorSource(streams.input_descriptor),
-        DescriptorSink(streams.output_descriptor),
-        ids=lambda: f"server-{next(numbers)}",
-        report=say,
-        handlers=server.handlers,
-        error_of=_error_of(say),
-    )
-    server.outbox = Outbox(peer, live, max_tokens_as_success=options.max_tokens_as_success)
-    loop = asyncio.get_running_loop()
-    told: asyncio.Future[int] = loop.create_future()
-
-    def on_signal(number: signal.Signals) -> None:
-        if told.done():
-            return
-        told.set_result(_EXITS[number])
-
-    for number in _EXITS:
-        loop.add_signal_handler(number, on_signal, number)
-    peer.start()
-    waits = [asyncio.ensure_future(event.wait()) for event in (peer.ended, server.stopped)]
-    heard = asyncio.ensure_future(_result_of(told))
-    try:
-        await asyncio.wait([*waits, heard], return_when=asyncio.FIRST_COMPLETED)
-        exit_code = told.result() if told.done() else 0
-        return await _leave(server, peer, exit_code, say, drain_s)
-    finally:
-        for wait in (*waits, heard):
-            wait.cancel()
-        for number in _EXITS:
-            loop.remove_signal_handler(number)
-
-
-async def _result_of(told: asyncio.Future[int]) -> bool:
-    await told
-    return True
-
-
-async def _leave(server: SdkServer, peer: Peer, exit_code: int, say: Callable[[str], None], drain_s: float) -> int:
-    """End everything within the bound; what the client has to see is written before the process goes."""
-    ending = asyncio.ensure_future(_ended(server, peer, say))
-    if not (await asyncio.wait({ending}, timeout=drain_s))[0]:
-        say(f"not everything ended within {drain_s:g} s")
-        server.hosted.end_now()
-        ending.cancel()
-        await asyncio.wait({ending})
-    if server.outbox is not None:
-        await server.outbox.close()
-    peer.close()
-    return exit_code
-
-
-async def _ended(server: SdkServer, peer: Peer, say: Callable[[str], None]) -> None:
-    try:
-        await server.shut_down()
-    except HarnessError as error:
-        say(str(error))
-    await peer.settle()
-    try:
-        await peer.flush()
-    except HarnessError as error:
-        say(error.what)
-
-
-def _error_of(say: Callable[[str], None]) -> Callable[[Exception], RpcError]:
-    """How what a handler raises is answered: our own errors in their words, anything else without its text."""
-
-    def answer(error: Exception) -> RpcError:
-        match error:
-            case RpcError():
-                return error
-            case UsageError(error_code="SHUTTING_DOWN"):
-                return RpcError(INTERNAL_ERROR, error.what)
-            case UsageError():
-                return RpcError(-32602, f"{error.where}: {error.what}" if error.where else error.what)
-            case HarnessError():
-                return RpcError(INTERNAL_ERROR, str(error))
-            case _:
-                say(f"{type(error).__name__}: {error}")
-                return RpcError(INTERNAL_ERROR, f"internal error [{InternalError.code}]")
-
-    return answer
