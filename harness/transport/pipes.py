@@ -117,6 +117,7 @@ class DescriptorSink:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._problem: str | None = None
         self._closed = False
+        self._finished = asyncio.Event()
         self.on_failure: Callable[[str], None] = _nobody
 
     @property
@@ -161,6 +162,11 @@ class DescriptorSink:
             self._closed = True
             self._queue.put(None)
 
+    async def finished(self) -> None:
+        """Wait until nothing uses the descriptor any more; after close only."""
+        if self._thread is not None:
+            await self._finished.wait()
+
     async def _until(self, position: int) -> None:
         if self._problem is not None:
             raise PipeClosedError(self._problem)
@@ -171,6 +177,10 @@ class DescriptorSink:
         await waiting
 
     def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._write_queued(loop)
+        _call(loop, self._finished.set)
+
+    def _write_queued(self, loop: asyncio.AbstractEventLoop) -> None:
         while (data := self._queue.get()) is not None:
             try:
                 self._write_all(data)
