@@ -18,6 +18,7 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel
 
+from mock_provider.json_values import JsonObject
 from mock_provider.replies import error_event, reasoning, refusal, script, step, text, tool_call
 from mock_provider.script import ScriptLike
 
@@ -100,7 +101,7 @@ def test_a_streamed_answer_adds_up_to_its_last_event(speak: Speak) -> None:
 
 
 def test_a_response_is_continued_by_its_id(speak: Speak) -> None:
-    expect = {"messages": 4, "last_user": "go", "tool_result": {"name": "read_file", "contains": "lanes"}}
+    expect: JsonObject = {"messages": 4, "last_user": "go", "tool_result": {"name": "read_file", "contains": "lanes"}}
     end = step("done", expect=expect)
     said = speak(script(step(reasoning("hm"), tool_call("read_file", {"path": "a"})), end, step("more")))
     first = said.client.responses.create(model="m", input="go", instructions="be brief", tools=TOOLS)
