@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mock_provider.dialects.openai_sealed import seal
 from mock_provider.faults import Head
 from mock_provider.incoming import Incoming
 from mock_provider.json_values import Json, JsonObject
@@ -59,6 +60,32 @@ MESSAGES: JsonObject = {
         },
     ],
 }
+RESPONSES: JsonObject = {
+    "model": "m",
+    "instructions": "s",
+    "store": True,
+    "include": ["message.output_text.logprobs"],
+    "top_logprobs": 1,
+    "max_output_tokens": 16,
+    "metadata": {"a": "b"},
+    "reasoning": {"effort": "low"},
+    "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}, "verbosity": "low"},
+    "tool_choice": {"type": "function", "name": "f"},
+    "tools": [
+        {"type": "function", "name": "f", "strict": False, "parameters": {"type": "object", "properties": {"a": {}}}},
+        {"type": "custom", "name": "g", "format": {"type": "grammar", "syntax": "lark", "definition": "d"}},
+    ],
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "x"}, {"type": "input_image", "image_url": "u"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("t")},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "y"}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": ""},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "r"}]},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": "r"},
+    ],
+}
+EMBEDDINGS: JsonObject = {"model": "m", "input": ["x", [1, 2]], "dimensions": 4, "encoding_format": "float"}
 VALUES: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: (
@@ -109,6 +136,8 @@ def status_of(mock: Mock, target: str, body: bytes) -> int:
 
 DIALECTS = [
     pytest.param("/v1/chat/completions", CHAT, id="openai_chat"),
+    pytest.param("/v1/responses", RESPONSES, id="openai_responses"),
+    pytest.param("/v1/embeddings", EMBEDDINGS, id="embeddings"),
     pytest.param("/v1/messages", MESSAGES, id="anthropic_messages"),
 ]
 
@@ -131,13 +160,13 @@ def test_a_document_with_one_place_changed_is_answered_or_refused(
     assert mock.verify().ok is (status == 200)
 
 
-@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/messages"])
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"])
 @given(body=st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_refused(target: str, body: bytes) -> None:
     assert 400 <= status_of(Mock(PLAYED), target, body) < 500
 
 
-@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/messages"])
+@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"])
 @pytest.mark.parametrize("depth", [100, 200, 900, 100_000])
 def test_a_body_nested_too_deeply_is_refused(target: str, depth: int) -> None:
     body = b'{"model": ' + b'[{"a": ' * depth + b"1" + b"}]" * depth + b"}"
