@@ -38,8 +38,7 @@ def _events(chunks, times=None, first=0) -> list[Event]:
 @settings(deadline=None, phases=PHASES)
 @given(data=st.data())
 def test_L10_packing_and_unpacking_reproduces_every_batch_exactly(make, data):
-    pieces = st.lists(st.tuples(make.deltas | st.just(EndSeed()), st.integers(1, 3)), max_size=12)
-    payloads = [payload for payload, times in data.draw(pieces) for _ in range(times)]
+    payloads = data.draw(st.lists(make.deltas | st.just(EndSeed()), max_size=20))
     first = data.draw(st.integers(0, 1000))
     times = [data.draw(st.integers(-(2**40), 2**40)) for _ in payloads]
     events = [Event(first + at, times[at], payload) for at, payload in enumerate(payloads)]
@@ -90,6 +89,37 @@ def test_L10_a_run_ends_where_its_kind_index_id_or_name_changes(one, other):
     events = _events([*one, *other])
     rows = pack(events)
     assert (len(rows), [row["seq0"] for row in rows], _read(rows)) == (2, [0, 3], events)
+
+
+MARKS = {
+    "kind": ("text", "reasoning", "call"),
+    "step": (1, 2),
+    "index": (0, 1),
+    "id": (C1, C2),
+    "name": (None, "", "x"),
+}
+CHANGES = [(field, value) for field, values in MARKS.items() for value in values]
+
+
+def _piece(mark: dict, text: str) -> AssistantChunk:
+    index = mark["index"]
+    chunk = {
+        "text": TextDelta(index, text),
+        "reasoning": ReasoningDelta(index, text),
+        "call": ToolCallDelta(index, mark["id"], text, mark["name"]),
+    }
+    return AssistantChunk(1, mark["step"], chunk[mark["kind"]])
+
+
+@settings(deadline=None, phases=PHASES)
+@given(runs=st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 3)), max_size=12))
+def test_L10_runs_that_differ_in_one_mark_read_back_exactly(runs):
+    mark = {field: values[0] for field, values in MARKS.items()} | {"kind": "call"}
+    events = []
+    for (field, value), length in runs:
+        mark = {**mark, field: value}
+        events += [Event(at, 1, _piece(mark, str(at))) for at in range(len(events), len(events) + length)]
+    assert _read(pack(events)) == events
 
 
 def test_L10_a_run_ends_where_the_step_changes(make):
