@@ -181,10 +181,17 @@ def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         _refuse_option(unknown[0], parser, "harness sdk")
     import asyncio
 
-    from harness.surfaces.sdk.serving import SdkOptions, run_sdk
+    from harness.surfaces.connection import Say, serve_streams
+    from harness.surfaces.sdk.server import SdkOptions, SdkServer
 
+    flags, environ = _flags(known), environment()
+    from_environment(environ, flags)  # what cannot work is said before anything is served
     options = SdkOptions(max_tokens_as_success=known.max_tokens_as_success)
-    return asyncio.run(run_sdk(_flags(known), environment(), streams, options=options, transport=transport))
+
+    def make(say: Say) -> SdkServer:
+        return SdkServer(flags, environ, say=say, transport=transport, options=options)
+
+    return asyncio.run(serve_streams(streams, "harness sdk", make))
 
 
 def _flags(known: argparse.Namespace) -> Flags:

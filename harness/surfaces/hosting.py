@@ -72,7 +72,10 @@ class Hosted:
         if opening is None:
             opening = asyncio.ensure_future(self._build(session_id, build))
             self._opening[session_id] = opening
-        return await asyncio.shield(opening)
+        opened = await asyncio.shield(opening)
+        if self.is_closing:
+            raise UsageError("shutting down", code="SHUTTING_DOWN")
+        return opened
 
     async def close(self, session_id: SessionId) -> bool:
         """Close one session; False when none of that id is open."""

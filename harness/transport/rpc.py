@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from typing import Protocol
 
 from harness.errors import PeerError, UsageError
@@ -29,6 +30,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNKNOWN_CODE = 0  # the peer gave none, or something that is no number
+
+current_request: ContextVar[RpcId | None] = ContextVar("current_request", default=None)  # the one being answered
 
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
 Told = Callable[[JsonObject], None]
@@ -244,6 +247,7 @@ class Peer:
         if handler is None:
             self._send(error_frame(request.id, METHOD_NOT_FOUND, f"method not found: {request.method}"))
             return
+        current_request.set(request.id)  # of this task only
         try:
             data = encode_frame(result_frame(request.id, await handler(request.params)))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises answers its request and nothing else

@@ -7,15 +7,15 @@ gives it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 
 from harness.assemble import Assembled, RequestOptions, assemble
 from harness.capabilities.live_agents import LiveAgents
-from harness.errors import SessionNotFoundError, UsageError
+from harness.errors import HarnessError, InternalError, SessionNotFoundError, UsageError
 from harness.log.attachments import AttachmentStore
 from harness.log.events import Cause, InboxSpliced
 from harness.log.fold import open_turn
@@ -36,13 +36,21 @@ from harness.surfaces.sdk.shapes import (
     read_session_id,
     read_text,
 )
-from harness.transport.rpc import INTERNAL_ERROR, Handler, RpcError
+from harness.transport.rpc import INTERNAL_ERROR, INVALID_PARAMS, Handler, Peer, RpcError, Told
+
+
+@dataclass(frozen=True, slots=True)
+class SdkOptions:
+    """What the command line says of the server itself."""
+
+    max_tokens_as_success: bool = False
 
 
 class SdkServer:
     """The methods of one connection.
 
-    Shape: handlers is method to handler; stopped is set once shutdown was answered, so that the process may go.
+    Shape: handlers is method to handler; stopped is set once shutdown was answered, so that the process may go. live
+    holds the agents of the process, those of others too; the client hears of all of them.
     """
 
     def __init__(
@@ -50,17 +58,22 @@ class SdkServer:
         flags: Flags,
         environ: Mapping[str, str],
         *,
-        live: LiveAgents,
+        say: Callable[[str], None],
+        live: LiveAgents | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        options: SdkOptions | None = None,
     ) -> None:
         self._flags = flags
         self._environ = environ
         self._transport = transport
+        self._say = say
+        self._sdk_options = options or SdkOptions()
         self._settings: Settings | None = None
         self._options = RequestOptions()
         self._folders: dict[SessionId, Path] = {}
-        self.hosted = Hosted(live)
-        self.outbox: Outbox | None = None
+        self.hosted = Hosted(live if live is not None else LiveAgents())
+        self.told: Mapping[str, Told] = {}
+        self._outbox: Outbox | None = None
         self.stopped = asyncio.Event()
         self._shutdown: asyncio.Task[None] | None = None
         self.handlers: Mapping[str, Handler] = {
@@ -74,6 +87,39 @@ class SdkServer:
             "session/working-directory/set": self._set_folder,
             "shutdown": self._on_shutdown,
         }
+
+    def connect(self, peer: Peer) -> None:
+        """Tell this client of everything from now on."""
+        switch = self._sdk_options.max_tokens_as_success
+        self._outbox = Outbox(peer, self.hosted.live, max_tokens_as_success=switch)
+
+    async def end(self) -> None:
+        """Shut down; callers share one end."""
+        await self.shut_down()
+
+    def end_now(self) -> None:
+        """Kill what tools left running."""
+        self.hosted.end_now()
+
+    async def close(self) -> None:
+        """Tell the client of nothing any more."""
+        if self._outbox is not None:
+            await self._outbox.close()
+
+    def error_of(self, error: Exception) -> RpcError:
+        """How what a handler raises is answered: our own errors in their words, anything else without its text."""
+        match error:
+            case RpcError():
+                return error
+            case UsageError(error_code="SHUTTING_DOWN"):
+                return RpcError(INTERNAL_ERROR, error.what)
+            case UsageError():
+                return RpcError(INVALID_PARAMS, f"{error.where}: {error.what}" if error.where else error.what)
+            case HarnessError():
+                return RpcError(INTERNAL_ERROR, str(error))
+            case _:
+                self._say(f"{type(error).__name__}: {error}")
+                return RpcError(INTERNAL_ERROR, f"internal error [{InternalError.code}]")
 
     async def _initialize(self, params: JsonObject) -> JsonObject:
         asked = read_initialize(params)
@@ -123,7 +169,7 @@ class SdkServer:
                 session_id=None if is_stored else session_id,
                 options=options,
                 live=self.hosted.live,
-                notify=None if self.outbox is None else self.outbox.notify,
+                notify=None if self._outbox is None else self._outbox.notify,
             )
 
         return await self.hosted.open(session_id, build)
@@ -211,8 +257,8 @@ class SdkServer:
         try:
             await self.hosted.close_all()
         finally:
-            if self.outbox is not None:
-                await self.outbox.drained()
+            if self._outbox is not None:
+                await self._outbox.drained()
 
     def _wanted(self) -> Settings:
         if self._settings is None:

@@ -17,7 +17,8 @@ from harness.log.json_form import event_to_json
 from harness.log.store import SessionStore
 from harness.model.messages import SessionId
 from harness.settings import Flags
-from harness.surfaces.sdk.serving import SdkOptions, serve
+from harness.surfaces.connection import Line, serve
+from harness.surfaces.sdk.server import SdkOptions, SdkServer
 from lanes.unit.surfaces.scripted import Reply, Script, ScriptedTransport
 from lanes.unit.transport.memory_pipes import MemorySink, MemorySource
 
@@ -33,7 +34,6 @@ class SdkBench:
         self.source, self.sink = MemorySource(), MemorySink()
         self.said: list[str] = []
         self.live = LiveAgents()
-        self.told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._ids = itertools.count(1)
         self.sink.on_put = self._wake
         self._wakeup = asyncio.Event()
@@ -42,19 +42,17 @@ class SdkBench:
         flags = Flags(
             session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model="m", delegation_depth=depth
         )
-        self.serving = asyncio.ensure_future(
-            serve(
-                flags,
-                environ,
-                self.source,
-                self.sink,
-                say=self.said.append,
-                told=self.told,
-                options=SdkOptions(**options),
-                transport=ScriptedTransport(self.script, on_hold),
-                live=self.live,
-            )
+        server = SdkServer(
+            flags,
+            environ,
+            say=self.said.append,
+            live=self.live,
+            transport=ScriptedTransport(self.script, on_hold),
+            options=SdkOptions(**options),
         )
+        self.line = Line(self.source, self.sink, self.said.append)
+        self.told = self.line.told
+        self.serving = asyncio.ensure_future(serve(server, self.line))
 
     def _wake(self) -> None:
         self._wakeup.set()
