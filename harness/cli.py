@@ -21,7 +21,7 @@ from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_
 if TYPE_CHECKING:
     import httpx
 
-COMMANDS = ("run", "sdk")
+COMMANDS = ("run", "sdk", "acp")
 EXIT_OUTPUT_CLOSED = 1
 EXIT_INTERRUPTED = 130
 
@@ -31,6 +31,7 @@ usage: harness COMMAND [options]
 commands:
   run TASK    give the agent one task in this folder and print its answer
   sdk         serve a program that embeds the agent: JSON-RPC, an object a line
+  acp         serve an editor or automation: Agent Client Protocol
 
 options:
   -h, --help  show this text, or a command's with: harness COMMAND --help
@@ -80,7 +81,22 @@ Ends with status 0 when the client says shutdown or closes its end.
   --max-tokens-as-success a child that was cut at its token limit counts as ok
   -h, --help              this text
 """
-_PROFILES = {"sdk": "sdk", "headless": "run"}
+_ACP_HELP = """\
+usage: harness acp [options]
+
+Serve one client of the Agent Client Protocol over standard input and output.
+Ends with status 0 when the client closes its end.
+
+  --provider NAME, --model NAME, --base-url URL, --session-root FOLDER,
+  --max-steps N, --retry-base-ms MS, --compact-at TOKENS, --delegation-depth N,
+  --mcp FILE              as of: harness run
+  --ask                   ask the client before a tool changes something
+  --live                  tell it of thoughts and tool calls, too
+  --stored-sessions       let it list, load, resume and close sessions
+  --tell-max-tokens       tell it of turns that were cut at a limit
+  -h, --help              this text
+"""
+_PROFILES = {"sdk": "sdk", "acp": "acp", "headless": "run"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -122,6 +138,8 @@ def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.A
             return _run(rest, streams, transport)
         case ["sdk", *rest]:
             return _sdk(rest, streams, transport)
+        case ["acp", *rest]:
+            return _acp(rest, streams, transport)
         case ["--profile", name, *rest] if name in _PROFILES:
             return _dispatch([_PROFILES[name], *_without_patches(rest)], streams, transport)
         case []:
@@ -192,6 +210,31 @@ def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         return SdkServer(flags, environ, say=say, transport=transport, options=options)
 
     return asyncio.run(serve_streams(streams, "harness sdk", make))
+
+
+def _acp(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
+    parser = _Parser(prog="harness acp", allow_abbrev=False, add_help=False)
+    _add_settings(parser)
+    for switch in ("--ask", "--live", "--stored-sessions", "--tell-max-tokens"):
+        parser.add_argument(switch, action="store_true")
+    known, unknown = parser.parse_known_args(arguments)
+    if known.help:
+        streams.write(_ACP_HELP)
+        return 0
+    if unknown:
+        _refuse_option(unknown[0], parser, "harness acp")
+    settings = from_environment(flags=_flags(known))
+    import asyncio
+
+    from harness.surfaces.acp.bridge import AcpBridge, AcpOptions
+    from harness.surfaces.connection import Say, serve_streams
+
+    options = AcpOptions(_version(), known.ask, known.live, known.stored_sessions, known.tell_max_tokens)
+
+    def make(say: Say) -> AcpBridge:
+        return AcpBridge(settings, say=say, transport=transport, options=options)
+
+    return asyncio.run(serve_streams(streams, "harness acp", make))
 
 
 def _flags(known: argparse.Namespace) -> Flags:

@@ -55,6 +55,17 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
+_TEXT = frozenset({"text"})
+_TEXT_AND_IMAGE = frozenset({"text", "image"})
+MODEL_INPUTS: Mapping[tuple[str, str], frozenset[str]] = {
+    **{
+        ("openai", name): _TEXT_AND_IMAGE
+        for name in ("gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-4o", "gpt-4o-mini")
+    },
+    **{("deepseek", name): _TEXT for name in ("deepseek-chat", "deepseek-reasoner")},
+}  # what the providers' model pages say these take; a pair that is not here is not known
+
+
 @dataclass(frozen=True, slots=True)
 class Flags:
     """What the command line says; None where it says nothing."""
@@ -79,6 +90,7 @@ class Settings:
     host is allowed; seed makes ids and clock the same in every run; max_delegation_depth is how deep children may
     stand, 0 for none at all; compact_at is None when history is never shortened; mcp_file names the MCP servers, whose
     configuration may refer to variables of environment, which holds keys too.
+    model_inputs is what the model is known or declared to take, None where nobody knows.
     Units: retry_base_ms is the first wait between two attempts in milliseconds; context_window and compact_at are
     tokens of a request.
     """
@@ -88,6 +100,7 @@ class Settings:
     base_url: str
     dialect: str
     takes_pictures: bool
+    model_inputs: frozenset[str] | None
     api_key: str | None = field(repr=False)
     key_variable: str
     session_root: Path
@@ -131,12 +144,14 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         raise UsageError("no model chosen", where="--model", fix="give --model NAME or set HARNESS_MODEL")
     api_key = _key(environ, provider)
     context_window = _whole_number(None, environ, "HARNESS_CONTEXT_WINDOW", least=1)
+    declared = _model_inputs(environ)
     return Settings(
         provider=provider.name,
         model=model,
         base_url=base_url,
         dialect=_first(environ.get("HARNESS_DIALECT")) or provider.dialect,
-        takes_pictures=provider.takes_pictures,
+        takes_pictures=provider.takes_pictures if declared is None else "image" in declared,
+        model_inputs=MODEL_INPUTS.get((provider.name, model)) if declared is None else declared,
         api_key=api_key,
         key_variable=provider.key_variable,
         session_root=_session_root(environ, flags),
@@ -190,6 +205,17 @@ def _key(environ: Mapping[str, str], provider: Provider) -> str | None:
             expected="the key alone, on one line",
         )
     return key
+
+
+def _model_inputs(environ: Mapping[str, str]) -> frozenset[str] | None:
+    """What the model is declared to take, for models of other servers; None where nothing is declared."""
+    text = _first(environ.get("HARNESS_MODEL_INPUT"))
+    if text is None:
+        return None
+    words = frozenset(word.strip() for word in text.split(","))
+    if not words <= _TEXT_AND_IMAGE or "text" not in words:
+        raise UsageError(f"{text!r} is not understood", where="HARNESS_MODEL_INPUT", expected="text, or text,image")
+    return words
 
 
 def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:

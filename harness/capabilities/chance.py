@@ -1,6 +1,6 @@
 """Where time, ids and chance come from: from the world, or from a seed that makes every run the same.
 
-Room: assemble comes in, and nobody else draws any of it.
+Room: assemble comes in, and the ACP server for the ids of new sessions; nobody else draws any of it.
 """
 
 from __future__ import annotations
