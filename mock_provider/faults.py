@@ -5,7 +5,7 @@ Room: pure; the dialects make the items, the engine asks for the plan, the faces
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -80,13 +80,13 @@ def plan_whole(head: Head, body: bytes, step: Step | None = None) -> Plan:
     return Plan((*actions, Die(step.fault.kind)))
 
 
-def plan_stream(head: Head, items: Sequence[Item], step: Step) -> Plan:
+def plan_stream(head: Head, items: Iterable[Item], step: Step) -> Plan:
     """Plan a streamed answer: gates and the fault at their piece, waiting times, writes cut or joined."""
     actions: list[Action] = list(_before(step))
     if _is_dead(actions):
         return Plan(tuple(actions))
     actions.append(Head(head.status, head.headers, None))
-    actions.extend(_paced(_placed(items, step), step))
+    actions.extend(_paced(_placed(tuple(items), step), step))
     dead = next((at for at, action in enumerate(actions) if isinstance(action, Die)), None)
     if dead is not None:
         actions = actions[: dead + 1]

@@ -6,41 +6,30 @@ Source: the provider's published API reference for /v1/messages, its streaming e
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
+from mock_provider.dialects.anthropic_events import write_events
 from mock_provider.dialects.anthropic_models import list_models, show_model
+from mock_provider.dialects.anthropic_output import content_blocks, error_fields, message_fields, stop_reason
 from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
 from mock_provider.dialects.codec import (
     Address,
     Base,
-    Counts,
     Dialect,
     Received,
     Reply,
-    SaidCall,
     count_input,
 )
-from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
-from mock_provider.pieces import split_text
 from mock_provider.steps import (
-    AtGate,
-    Break,
-    Comment,
     ErrorEvent,
     Malformed,
     RawBytes,
-    Reasoning,
-    RefusalText,
     Script,
-    Text,
-    ToolCall,
 )
 
-STOP_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _KINDS = {
     400: ("invalid_request_error", "The request was refused."),
     401: ("authentication_error", "invalid x-api-key"),
@@ -149,30 +138,6 @@ def _result(block: JsonObject, names: Mapping[str, str]) -> AskedResult:
     return AskedResult(call_id, names.get(call_id, ""), "\n".join(texts), block.get("is_error") is True)
 
 
-def stop_reason(reply: Reply) -> str | None:
-    """The dialect's word for the finish."""
-    if reply.finish == "stop" and reply.refusal:
-        return "refusal"
-    return None if reply.finish is None else STOP_REASONS.get(reply.finish, reply.finish)
-
-
-def usage_of(counts: Counts) -> JsonObject:
-    """Spell the counts; here the cached tokens are not part of the input tokens."""
-    return {
-        "input_tokens": counts.input - counts.cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": counts.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": counts.output,
-        "service_tier": "standard",
-    }
-
-
-def signature_of(thinking: str) -> str:
-    """A signature that a client has to send back; it depends on the text alone."""
-    return f"mock-signature-{hashlib.sha256(thinking.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
-
-
 def whole(asked: Asked, reply: Reply) -> bytes:
     """Write an answer in one body; a malformed or raw part of the script takes its place."""
     del asked
@@ -182,162 +147,8 @@ def whole(asked: Asked, reply: Reply) -> bytes:
         if isinstance(part, RawBytes):
             return part.data
         if isinstance(part, ErrorEvent):
-            return encode_json(_event_error(part))
-    return encode_json(_message(reply, _blocks(reply), stop_reason(reply), reply.counts))
-
-
-def _message(reply: Reply, content: list[Json], reason: str | None, counts: Counts | None) -> JsonObject:
-    message: JsonObject = {
-        "id": reply.id,
-        "type": "message",
-        "role": "assistant",
-        "model": reply.model,
-        "content": content,
-        "stop_reason": reason,
-        "stop_sequence": None,
-    }
-    if counts:
-        message["usage"] = usage_of(counts)
-    return message
-
-
-def _blocks(reply: Reply) -> list[Json]:
-    blocks: list[Json] = []
-    calls = iter(reply.calls)
-    texts: list[str] = []
-    kind = ""
-
-    def close() -> None:
-        if texts and kind == "text":
-            blocks.append({"type": "text", "text": "".join(texts)})
-        elif texts:
-            thinking = "".join(texts)
-            blocks.append({"type": "thinking", "thinking": thinking, "signature": signature_of(thinking)})
-        texts.clear()
-
-    for part in reply.parts:
-        if isinstance(part, Text | RefusalText | Reasoning):
-            wanted = "thinking" if isinstance(part, Reasoning) else "text"
-            if wanted != kind:
-                close()
-            kind = wanted
-            texts.append(part.text)
-        elif isinstance(part, ToolCall):
-            close()
-            blocks.append(_tool_use(next(calls)))
-    close()
-    return blocks
-
-
-def _tool_use(call: SaidCall) -> JsonObject:
-    spelled: JsonObject = {"type": "tool_use"} if call.id is None else {"type": "tool_use", "id": call.id}
-    try:
-        value: Json = json.loads(call.arguments or "{}")
-    except ValueError:
-        value = call.arguments  # what never became JSON stays a text, which no client takes for an input
-    return {**spelled, "name": call.name, "input": value}
-
-
-def stream(asked: Asked, reply: Reply) -> Sequence[Item]:
-    """Write an answer as named events: the message opens, its blocks come one by one, then the reason and the end."""
-    del asked
-    return _Writer(reply).items()
-
-
-class _Writer:
-    """Writes the events of one message, keeping track of the open block."""
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self._calls = iter(reply.calls)
-        self._items: list[Item] = []
-        self._index = -1
-        self._open = ""
-        self._thought = ""
-
-    def items(self) -> list[Item]:
-        """All events."""
-        counts = self._reply.counts
-        opening = Counts(counts.input, min(counts.output, 1), counts.cached, 0) if counts else None
-        self._event({"type": "message_start", "message": _message(self._reply, [], None, opening)})
-        for part in self._reply.parts:
-            self._part(part)
-        self._close()
-        closing: JsonObject = {
-            "type": "message_delta",
-            "delta": {"stop_reason": stop_reason(self._reply), "stop_sequence": None},
-        }
-        if counts:
-            spelled = usage_of(counts)
-            names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-            closing["usage"] = {name: spelled[name] for name in names}
-        self._event(closing)
-        for _ in range(self._reply.stream.end_marks):
-            self._event({"type": "message_stop"})
-        return self._items
-
-    def _event(self, data: JsonObject, *, is_piece: bool = False) -> None:
-        name = str(data["type"]).encode("ascii")
-        self._items.append(Send(b"event: " + name + b"\ndata: " + encode_json(data) + b"\n\n", is_piece))
-
-    def _close(self) -> None:
-        if not self._open:
-            return
-        if self._open == "thinking":
-            self._delta({"type": "signature_delta", "signature": signature_of(self._thought)}, is_piece=False)
-            self._thought = ""
-        self._event({"type": "content_block_stop", "index": self._index})
-        self._open = ""
-
-    def _begin(self, kind: str, block: JsonObject, *, is_piece: bool = False) -> None:
-        self._close()
-        self._index += 1
-        self._open = kind
-        start: JsonObject = {"type": "content_block_start", "index": self._index, "content_block": block}
-        self._event(start, is_piece=is_piece)
-        if self._index == 0:
-            self._event({"type": "ping"})
-
-    def _delta(self, delta: JsonObject, *, is_piece: bool = True) -> None:
-        self._event({"type": "content_block_delta", "index": self._index, "delta": delta}, is_piece=is_piece)
-
-    def _part(self, part: object) -> None:
-        split = self._reply.stream.split
-        if isinstance(part, Text | RefusalText):
-            if self._open != "text":
-                self._begin("text", {"type": "text", "text": ""})
-            for piece in split_text(part.text, split):
-                self._delta({"type": "text_delta", "text": piece})
-        elif isinstance(part, Reasoning):
-            if self._open != "thinking":
-                self._begin("thinking", {"type": "thinking", "thinking": "", "signature": ""})
-            self._thought += part.text
-            for piece in split_text(part.text, split):
-                self._delta({"type": "thinking_delta", "thinking": piece})
-        elif isinstance(part, ToolCall):
-            call = next(self._calls)
-            spelled: JsonObject = {} if call.id is None else {"id": call.id}
-            self._begin("tool", {"type": "tool_use", **spelled, "name": call.name, "input": {}}, is_piece=True)
-            for piece in split_text(call.arguments, split):
-                self._delta({"type": "input_json_delta", "partial_json": piece})
-        elif isinstance(part, AtGate):
-            self._items.append(Wait(part.name))
-        elif isinstance(part, Break):
-            self._items.append(Die(part.kind))
-        elif isinstance(part, Malformed):
-            data = part.text.encode("utf-8", "surrogatepass")
-            self._items.append(Send(b"event: content_block_delta\ndata: " + data + b"\n\n", is_piece=True))
-        elif isinstance(part, RawBytes):
-            self._items.append(Send(part.data, is_piece=True))
-        elif isinstance(part, Comment):
-            self._items.append(Send(b": " + part.text.encode("utf-8", "replace") + b"\n\n"))
-        elif isinstance(part, ErrorEvent):
-            self._event(_event_error(part), is_piece=True)
-
-
-def _event_error(part: ErrorEvent) -> JsonObject:
-    kind = "api_error" if part.kind == "server_error" else part.kind
-    return {"type": "error", "error": {"type": kind, "message": part.message}}
+            return encode_json(error_fields(part))
+    return encode_json(message_fields(reply, content_blocks(reply), stop_reason(reply), reply.counts))
 
 
 def error(refusal: Refusal, script: Script) -> JsonObject:
@@ -374,7 +185,7 @@ DIALECT = Dialect(
     check_access=check_access,
     read=read,
     whole=whole,
-    stream=stream,
+    stream=write_events,
     error=error,
     usual_error=usual_error,
     marks=("anthropic-version",),

@@ -5,7 +5,7 @@ Room: pure; the dialects implement it, the engine uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
@@ -143,7 +143,7 @@ class Dialect:
     check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
     read: Callable[[Received], Asked | Refusal]
     whole: Callable[[Asked, Reply], bytes]
-    stream: Callable[[Asked, Reply], Sequence[Item]]
+    stream: Callable[[Asked, Reply], Iterable[Item]]
     error: Callable[[Refusal, Script], JsonObject]
     usual_error: Callable[[int, str | None], tuple[str, str | None, str]]
     marks: tuple[str, ...] = ()

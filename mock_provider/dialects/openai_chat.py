@@ -6,36 +6,25 @@ Source: the published API schema of /v1/chat/completions; openai_flavours names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
-from mock_provider.dialects.codec import Address, Base, Counts, Dialect, Received, Reply, SaidCall
+from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply, SaidCall
 from mock_provider.dialects.openai_access import check_access, list_models, show_model
+from mock_provider.dialects.openai_chat_events import chat_logprobs, error_fields, write_chunks
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_embeddings import embed
-from mock_provider.dialects.openai_flavours import FLAVOURS, error, reasoning_fields, usage_of
-from mock_provider.dialects.openai_logprobs import logprobs_of
+from mock_provider.dialects.openai_flavours import FLAVOURS, error, finish_fields, reasoning_fields, usage_of
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_tool_rules import tool_names
-from mock_provider.faults import Die, Item, Send, Wait
 from mock_provider.json_values import Json, JsonObject, encode_json
-from mock_provider.pieces import split_text
 from mock_provider.steps import (
-    AtGate,
-    Break,
-    Comment,
     ErrorEvent,
     Malformed,
     RawBytes,
-    Reasoning,
-    RefusalText,
-    Text,
-    ToolCall,
 )
-
-DONE = b"data: [DONE]\n\n"
 
 
 def read(received: Received) -> Asked | Refusal:
@@ -135,7 +124,7 @@ def whole(asked: Asked, reply: Reply) -> bytes:
         if isinstance(part, RawBytes):
             return part.data
         if isinstance(part, ErrorEvent):
-            return encode_json(_event_error(part))
+            return encode_json(error_fields(part))
     flavour = FLAVOURS[reply.flavour]
     says_text = flavour.says_text or not (reply.calls or reply.refusal)
     message: JsonObject = {"role": "assistant", "content": reply.text or ("" if says_text else None)}
@@ -156,8 +145,8 @@ def whole(asked: Asked, reply: Reply) -> bytes:
             {
                 "index": index,
                 "message": message,
-                "logprobs": _logprobs(asked, {"content": reply.text, "refusal": reply.refusal}),
-                **_finish(reply, reply.finish),
+                "logprobs": chat_logprobs(asked, {"content": reply.text, "refusal": reply.refusal}),
+                **finish_fields(reply.flavour, reply.finish),
                 **flavour.choice,
             }
             for index in range(asked.choices)
@@ -168,151 +157,11 @@ def whole(asked: Asked, reply: Reply) -> bytes:
     return encode_json({**answer, "system_fingerprint": "fp_mock", **flavour.answer})
 
 
-def _finish(reply: Reply, finish: str | None) -> JsonObject:
-    if reply.flavour == "openrouter":
-        return {"finish_reason": finish, "native_finish_reason": finish}
-    return {"finish_reason": finish}
-
-
-def _logprobs(asked: Asked, said: Mapping[str, Json]) -> JsonObject | None:
-    """The probabilities of what is said, when they are asked for. Shape: one list a field, null for an empty one."""
-    if asked.body.get("logprobs") is not True:
-        return None
-    top = asked.body.get("top_logprobs")
-    fields: JsonObject = {"content": None, "refusal": None}
-    for name in fields:
-        text = said.get(name)
-        if isinstance(text, str) and text:
-            fields[name] = logprobs_of(text, top if isinstance(top, int) else 0)
-    return fields
-
-
 def _whole_call(call: SaidCall, *, is_custom: bool) -> JsonObject:
     spelled: JsonObject = {} if call.id is None else {"id": call.id}
     if is_custom:
         return {**spelled, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {**spelled, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def stream(asked: Asked, reply: Reply) -> Sequence[Item]:
-    """Write an answer as events: a role first, then the parts, the finish reason, usage when asked for, end marks."""
-    flavour = FLAVOURS[reply.flavour]
-    items: list[Item] = [Send(flavour.opening)] if flavour.opening else []
-    for index in range(asked.choices):
-        writer = _Writer(asked, reply, index)
-        items.append(writer.event({"role": "assistant", "content": ""}, is_piece=False))
-        items.extend(writer.parts())
-        if reply.finish is not None:
-            items.append(writer.event({}, is_piece=False, finish=reply.finish))
-    if (asked.wants_usage or flavour.always_counts) and reply.counts:
-        items.append(_Writer(asked, reply, 0).usage(reply.counts))
-    items.extend(Send(DONE) for _ in range(reply.stream.end_marks))
-    return items
-
-
-class _Writer:
-    """Writes the events of one choice."""
-
-    def __init__(self, asked: Asked, reply: Reply, index: int) -> None:
-        self._asked = asked
-        self._reply = reply
-        self._index = index
-        self._calls = iter(reply.calls)
-        self._flavour = FLAVOURS[reply.flavour]
-        self._custom = custom_names(asked.body.get("tools"))
-
-    def _fields(self, choices: list[Json]) -> JsonObject:
-        return {
-            "id": self._reply.id,
-            "object": "chat.completion.chunk",
-            "created": self._reply.created,
-            "model": self._reply.model,
-            "system_fingerprint": "fp_mock",
-            "choices": choices,
-            **self._flavour.chunk,
-        }
-
-    def _chunk(self, choices: list[Json], usage: Json) -> Send:
-        chunk = self._fields(choices)
-        if self._asked.wants_usage or usage is not None:
-            chunk["usage"] = usage
-        return Send(b"data: " + encode_json(chunk) + b"\n\n")
-
-    def event(self, delta: JsonObject, *, is_piece: bool = True, finish: str | None = None) -> Send:
-        """One chunk of this choice."""
-        return Send(self._chunk([self._choice(delta, finish)], None).data, is_piece)
-
-    def _choice(self, delta: JsonObject, finish: str | None) -> JsonObject:
-        logprobs = _logprobs(self._asked, delta) if _is_said(delta) else None
-        choice: JsonObject = {"index": self._index, "delta": delta, "logprobs": logprobs}
-        return {**choice, **_finish(self._reply, finish), **self._flavour.chunk_choice}
-
-    def usage(self, counts: Counts) -> Send:
-        """The closing chunk, without choices except where the service keeps an empty one."""
-        choices: list[Json] = []
-        if self._flavour.always_counts:
-            choices.append(self._choice({"role": "assistant", "content": ""}, None))
-        return self._chunk(choices, usage_of(counts, self._reply.flavour))
-
-    def parts(self) -> list[Item]:
-        """All parts in order."""
-        items: list[Item] = []
-        split = self._reply.stream.split
-        for part in self._reply.parts:
-            if isinstance(part, Text):
-                items.extend(self.event({"content": piece}) for piece in split_text(part.text, split))
-            elif isinstance(part, Reasoning):
-                items.extend(
-                    self.event(reasoning_fields(self._reply.flavour, piece)) for piece in split_text(part.text, split)
-                )
-            elif isinstance(part, RefusalText):
-                items.extend(self.event({"refusal": piece}) for piece in split_text(part.text, split))
-            elif isinstance(part, ToolCall):
-                items.extend(self._call(next(self._calls)))
-            elif isinstance(part, AtGate):
-                items.append(Wait(part.name))
-            elif isinstance(part, Break):
-                items.append(Die(part.kind))
-            elif isinstance(part, Malformed):
-                items.append(Send(b"data: " + part.text.encode("utf-8", "surrogatepass") + b"\n\n", is_piece=True))
-            elif isinstance(part, RawBytes):
-                items.append(Send(part.data, is_piece=True))
-            elif isinstance(part, Comment):
-                items.append(Send(b": " + part.text.encode("utf-8", "replace") + b"\n\n"))
-            else:
-                items.append(Send(b"data: " + encode_json(self._error(part)) + b"\n\n", is_piece=True))
-        return items
-
-    def _error(self, part: ErrorEvent) -> JsonObject:
-        if self._reply.flavour != "openrouter":
-            return _event_error(part)
-        choice = self._choice({"role": "assistant", "content": ""}, "error")
-        return {
-            **self._fields([choice]),
-            "error": {"code": part.code or part.kind, "message": part.message},
-        }
-
-    def _call(self, call: SaidCall) -> list[Item]:
-        """A call opens with id and name, its arguments follow in fragments."""
-        opening: JsonObject = {"index": call.index}
-        if call.id is not None:
-            opening["id"] = call.id
-        kind, field = ("custom", "input") if call.name in self._custom else ("function", "arguments")
-        opening |= {"type": kind, kind: {"name": call.name, field: ""}}
-        pieces = split_text(call.arguments, self._reply.stream.split)
-        return [
-            self.event({"tool_calls": [opening]}),
-            *(self.event({"tool_calls": [{"index": call.index, kind: {field: piece}}]}) for piece in pieces),
-        ]
-
-
-def _is_said(delta: JsonObject) -> bool:
-    """Whether a delta adds words of the answer."""
-    return bool(delta.get("content") or delta.get("refusal"))
-
-
-def _event_error(part: ErrorEvent) -> JsonObject:
-    return {"error": {"message": part.message, "type": part.kind, "param": None, "code": part.code}}
 
 
 DIALECT = Dialect(
@@ -340,7 +189,7 @@ DIALECT = Dialect(
     check_access=check_access,
     read=read,
     whole=whole,
-    stream=stream,
+    stream=write_chunks,
     error=error,
     usual_error=usual_error,
 )

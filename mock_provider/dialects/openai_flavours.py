@@ -95,6 +95,13 @@ def reasoning_fields(flavour: str, text: str) -> JsonObject:
     return fields
 
 
+def finish_fields(flavour: str, finish: str | None) -> JsonObject:
+    """The fields that say why a choice ended."""
+    if flavour == "openrouter":
+        return {"finish_reason": finish, "native_finish_reason": finish}
+    return {"finish_reason": finish}
+
+
 def usage_of(counts: Counts, flavour: str) -> JsonObject:
     """Spell the counts of a chat answer."""
     total: JsonObject = {

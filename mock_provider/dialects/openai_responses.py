@@ -6,8 +6,6 @@ Source: the provider's published API reference for /v1/responses; the SDK's own 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mock_provider.asked import Asked, Refusal
 from mock_provider.dialects import openai_responses_kept
 from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply
@@ -20,7 +18,6 @@ from mock_provider.dialects.openai_responses_input import own_items, read_messag
 from mock_provider.dialects.openai_responses_output import Ending, arrange, ending_of, response_object
 from mock_provider.dialects.openai_responses_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_responses_tool_rules import offered_names
-from mock_provider.faults import Item
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.steps import Malformed, RawBytes
 
@@ -94,11 +91,6 @@ def whole(asked: Asked, reply: Reply) -> bytes:
     return encode_json(response_object(asked, reply, ending_of(reply), output, reply.counts))
 
 
-def stream(asked: Asked, reply: Reply) -> Sequence[Item]:
-    """Write an answer as numbered events."""
-    return write_events(asked, reply)
-
-
 DIALECT = Dialect(
     name="openai_responses",
     id_kind="resp",
@@ -117,7 +109,7 @@ DIALECT = Dialect(
     check_access=check_access,
     read=read,
     whole=whole,
-    stream=stream,
+    stream=write_events,
     error=error,
     usual_error=usual_error,
     owns=("/v1/responses", "/responses"),

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import mock_provider
-from mock_provider.dialects.anthropic_messages import signature_of
+from mock_provider.dialects.anthropic_output import signature_of
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.mock import Mock
 from mock_provider.replies import error_event, reasoning, refusal, script, step, text, tool_call
