@@ -232,8 +232,8 @@ class Peer:
             match classify(frame):
                 case Request() as request:
                     self._accept(request)
-                case Notification() as notification:
-                    self._hear(notification)
+                case Notification() as notification:  # behind the first step of every request that came before it
+                    asyncio.get_running_loop().call_soon(self._hear, notification)
                 case Response() as response:
                     self._resolve(response)
 

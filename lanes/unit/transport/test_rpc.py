@@ -37,6 +37,7 @@ class Ends:
         self.peer.start()
 
     async def answers(self) -> list[Any]:
+        await asyncio.sleep(0)
         await self.peer.settle()
         return self.sink.frames
 
@@ -141,6 +142,19 @@ async def test_TR08_a_slow_request_does_not_hold_up_a_later_one() -> None:
         await asyncio.sleep(0)
     gate.set()
     assert [frame["id"] for frame in await ends.answers()] == [2, 1]
+
+
+async def test_a_notification_is_heard_after_the_requests_that_came_before_it_have_begun() -> None:
+    begun: list[str] = []
+
+    async def begin(params: JsonObject) -> JsonObject:
+        begun.append("request")
+        return {}
+
+    ends = Ends(handlers={"begin": begin}, told={"tell": lambda params: begun.append("notification")})
+    ends.source.send(b'{"id":1,"method":"begin"}\n{"method":"tell"}\n{"id":2,"method":"begin"}\n')
+    await ends.answers()
+    assert begun == ["request", "notification", "request"]
 
 
 async def test_TR18_a_line_over_the_limit_is_dropped_and_the_next_one_served() -> None:
