@@ -1,0 +1,165 @@
+"""One story through every surface of the installed program: the same answer, the same world and the same log."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.client import HarnessClient, Launch
+from harness.client.process import Grace, start_process
+from harness.model.messages import JsonObject
+from harness.transport.rpc import Peer
+from lanes.channels import Channels
+from lanes.normalize import Identities, Json, normalize_log, places_of
+from lanes.policy import DUMMY_KEY
+from lanes.program import Program, console_command
+from lanes.scenario import Run, find_scenario, write_workspace
+from lanes.story_log import check_log, read_rows, unpack_rows
+from lanes.world import check_world
+
+STORIES = ("fix-test", "parallel-tools")
+MODEL, PROVIDER = "m-small", "openai"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one surface works."""
+
+    workspace: Path
+    sessions: Path
+    base_url: str
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **Program(self.workspace, self.sessions, self.base_url).environment(),
+            "OPENAI_API_KEY": DUMMY_KEY,
+            "OPENAI_BASE_URL": self.base_url,
+            "HARNESS_SESSION_ROOT": str(self.sessions),
+        }
+
+    def rows(self) -> list[Json]:
+        """The one log of the surface, unpacked and without what differs between any two runs."""
+        (path,) = self.sessions.rglob("session.jsonl")
+        places = places_of({"<work>": [str(self.workspace)], "<sessions>": [str(self.sessions)]})
+        return normalize_log(unpack_rows(read_rows(path)), places, Identities())
+
+
+async def headless(place: Place, task: str) -> str:
+    program = Program(place.workspace, place.sessions, place.base_url, MODEL, PROVIDER, {"OPENAI_API_KEY": DUMMY_KEY})
+    done = await asyncio.to_thread(program.run, Run(task))
+    assert done.exit == 0, done.stderr
+    return done.stdout.removesuffix("\n")
+
+
+async def client(place: Place, task: str) -> str:
+    launch = Launch(
+        cwd=place.workspace,
+        provider=PROVIDER,
+        model=MODEL,
+        command=[*console_command("harness"), "sdk"],
+        environment=place.environment(),
+    )
+    async with HarnessClient(launch) as open_client:
+        return (await open_client.run(task, session_id="story", timeout_s=60)).final_response
+
+
+async def sdk_wire(place: Place, task: str) -> str:
+    """The SDK server by hand: no client of ours between the test and the frames."""
+    idle = asyncio.Event()
+    texts: list[str] = []
+
+    def hear(method: str, params: JsonObject) -> None:
+        event = params.get("event")
+        if isinstance(event, Mapping) and event.get("type") == "assistant/message":
+            texts.append(_text_of(event))
+        if method == "session.status" and params.get("status") == "idle":
+            idle.set()
+
+    async def talk(peer: Peer) -> None:
+        await peer.request("initialize", {"cwd": str(place.workspace), "provider": PROVIDER, "model": MODEL})
+        blocks = ({"type": "text", "text": task},)
+        await peer.request("session/prompt", {"sessionId": "story", "contentBlocks": blocks})
+        await asyncio.wait_for(idle.wait(), 60)
+        await peer.request("shutdown")
+
+    await _served(place, ["sdk"], hear, talk)
+    return [text for text in texts if text][-1]
+
+
+async def acp(place: Place, task: str) -> str:
+    texts: list[str] = []
+
+    def hear(method: str, params: JsonObject) -> None:
+        update = params.get("update")
+        content = update.get("content") if isinstance(update, Mapping) else None
+        if isinstance(content, Mapping):
+            texts.append(str(content.get("text")))
+
+    async def talk(peer: Peer) -> None:
+        await peer.request("initialize", {"protocolVersion": 1})
+        made = await peer.request("session/new", {"cwd": str(place.workspace), "mcpServers": ()})
+        assert isinstance(made, Mapping)
+        blocks = ({"type": "text", "text": task},)
+        answer = await peer.request("session/prompt", {"sessionId": made["sessionId"], "prompt": blocks}, timeout_s=60)
+        assert answer == {"stopReason": "end_turn", "_meta": {"ending": "completed"}}
+
+    await _served(place, ["acp", "--provider", PROVIDER, "--model", MODEL], hear, talk)
+    return texts[-1]
+
+
+async def _served(
+    place: Place,
+    arguments: list[str],
+    hear: Callable[[str, JsonObject], None],
+    talk: Callable[[Peer], Awaitable[None]],
+) -> None:
+    process = await start_process([*console_command("harness"), *arguments], str(place.workspace), place.environment())
+    numbers = itertools.count(1)
+    complaints: list[str] = []
+    peer = Peer(process.source, process.sink, ids=lambda: f"c-{next(numbers)}", report=complaints.append, hear_all=hear)
+    peer.start()
+    try:
+        await talk(peer)
+    finally:
+        await process.end(_ask_nothing, Grace())
+        peer.close()
+    assert (process.exit_code, process.tail.text(), complaints) == (0, "", [])
+
+
+async def _ask_nothing() -> None:
+    """The end of the input is enough."""
+
+
+def _text_of(event: Mapping[str, object]) -> str:
+    data = event["data"]
+    assert isinstance(data, Mapping)
+    return "".join(str(block.get("text", "")) for block in data["message"]["content"] if block["type"] == "text")
+
+
+SURFACES = {"headless": headless, "sdk": sdk_wire, "client": client, "acp": acp}
+
+
+@pytest.mark.claim("surfaces.one-loop")
+@pytest.mark.parametrize("story", STORIES)
+async def test_a_story_is_the_same_through_every_surface(story: str, channels: Channels, tmp_path: Path) -> None:
+    scenario = find_scenario(story)
+    (run,) = scenario.runs
+    logs: dict[str, list[Json]] = {}
+    answers: dict[str, str] = {}
+    for name, surface in SURFACES.items():
+        workspace, sessions = tmp_path / name / "workspace", tmp_path / name / "sessions"
+        workspace.mkdir(parents=True)
+        write_workspace(scenario, workspace)
+        place = Place(workspace, sessions, channels.loopback(scenario.script).base_url("openai_chat"))
+        answers[name] = await surface(place, run.task)
+        assert check_world(scenario.world, workspace) == []
+        assert check_log(scenario.log, place.rows()) == []
+        logs[name] = place.rows()
+    assert set(answers.values()) == {answers["headless"]}
+    for name, rows in logs.items():
+        assert rows == logs["headless"], name
