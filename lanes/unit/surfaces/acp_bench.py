@@ -9,15 +9,16 @@ import asyncio
 import base64
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.capabilities.live_agents import LiveAgents
 from harness.log.attachments import AttachmentStore
+from harness.log.attachments_rules import Upload
 from harness.log.store import SessionStore
 from harness.loop.agent import Agent
-from harness.model.messages import SessionId
+from harness.model.messages import AttachmentRef, SessionId
 from harness.settings import Flags, from_environment
 from harness.surfaces.acp.bridge import AcpBridge, AcpOptions
 from harness.surfaces.connection import Line, serve
@@ -164,3 +165,56 @@ class AcpBench:
 
 def _is_answer(frame: Any, number: int) -> bool:
     return "method" not in frame and frame.get("id") == number
+
+
+class Held:
+    """A place in a model's answer where the test stops it."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.reached.set()
+        await self.gate.wait()
+
+
+class Storing(AttachmentStore):
+    """A store in which the test has a say while pictures are saved and read."""
+
+    before: Any = None
+    after: Any = None
+    failure: Exception | None = None
+    reading: Any = None
+
+    async def admit(self, uploads: Sequence[Upload]) -> tuple[AttachmentRef, ...]:
+        if self.before is not None:
+            await self.before()
+        if self.failure is not None:
+            raise self.failure
+        references = await super().admit(uploads)
+        if self.after is not None:
+            self.after()
+        return references
+
+    async def read(self, reference: AttachmentRef) -> bytes:
+        if self.reading is not None:
+            await self.reading()
+        return await super().read(reference)
+
+
+def storing(folder: Path) -> Storing:
+    return Storing(folder / "sessions" / ".attachments")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let everybody else run until something holds that announces itself to nobody."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to that")
+
+
+def stop(answer: Any) -> str:
+    return str(answer.get("stopReason", answer.get("message")))
