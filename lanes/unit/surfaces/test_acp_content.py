@@ -14,6 +14,9 @@ from harness.errors import UsageError
 from harness.model.messages import AttachmentRef, ImageBlock, TextBlock
 from harness.surfaces.acp.content import Link, Picture, Words, compose, decode_base64, read_prompt
 
+pytestmark = pytest.mark.claim("acp.admission")
+
+
 GIF = {"type": "image", "mimeType": "image/gif", "data": "R0lG"}
 REFERENCE = AttachmentRef("sha256:" + "0" * 64, "image/gif", 1, 1, 1)
 

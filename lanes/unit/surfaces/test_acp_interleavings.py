@@ -7,10 +7,14 @@ import base64
 import random
 from pathlib import Path
 
+import pytest
+
 from harness.log.attachments_sweep import LEAST_GRACE_MS, sweep
 from harness.model.messages import ImageBlock
 from lanes.unit.surfaces.acp_bench import ONE_PIXEL, PICTURE, AcpBench, stop, storing, words
 from lanes.unit.surfaces.scripted import say
+
+pytestmark = pytest.mark.claim("acp.admission")
 
 
 async def test_a_hundred_cancels_at_random_moments_queue_no_late_message(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from harness.surfaces.acp.capability import Facts, takes_pictures
 from harness.surfaces.acp.permission import answer_of
 from harness.surfaces.acp.settlement import Failed, Happened, settle
 
+pytestmark = pytest.mark.claim("acp.server")
+
+
 ALL = {
     "stored_types": frozenset({"image/png"}),
     "provider": "p",

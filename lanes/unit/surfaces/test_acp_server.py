@@ -16,6 +16,8 @@ from lanes.unit.surfaces.scripted import refuse, say, use
 
 # handshake and sessions ---------------------------------------------------------------------------------------------
 
+pytestmark = pytest.mark.claim("acp.server")
+
 
 async def test_the_handshake_says_what_is_served_and_nothing_else(tmp_path: Path) -> None:
     bench = AcpBench(tmp_path, version="1.2")

@@ -18,6 +18,8 @@ from harness.model.messages import ImageBlock, Message, MessageId, TextBlock, Us
 from lanes.unit.surfaces.acp_bench import ONE_PIXEL, PICTURE, AcpBench, Held, stop, storing, until, words
 from lanes.unit.surfaces.scripted import say
 
+pytestmark = pytest.mark.claim("acp.admission")
+
 
 async def test_AC08_the_log_holds_references_in_the_order_of_the_wire(tmp_path: Path) -> None:
     bench = AcpBench(tmp_path, say("seen"))

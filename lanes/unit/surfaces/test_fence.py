@@ -6,7 +6,12 @@ import ast
 import inspect
 from pathlib import Path
 
+import pytest
+
 from harness.surfaces.acp import admission
+
+pytestmark = pytest.mark.claim("acp.admission")
+
 
 SOURCE = inspect.getsource(admission)
 

@@ -15,6 +15,9 @@ from harness.model.messages import SessionId
 from lanes.unit.surfaces.scripted import refuse, say, use
 from lanes.unit.surfaces.sdk_bench import SdkBench
 
+pytestmark = pytest.mark.claim("sdk.server")
+
+
 KINDS = "expected a block of type text, reasoning, image"
 
 
