@@ -19,6 +19,19 @@ from lanes.pinned import EXPECTED_FOLDER, PINNED, Played, expected_names, play_p
 from lanes.policy import LANES
 from lanes.scenario import find_scenario
 
+_OURS = EXPECTED_FOLDER.parents[2]
+
+
+def check_place(root: Path) -> None:
+    """Check that what would be written belongs to the project at root, and not to another copy of it.
+
+    Raises: UsageError.
+    """
+    ours = root / EXPECTED_FOLDER.relative_to(_OURS)
+    if ours.resolve() != EXPECTED_FOLDER.resolve():
+        message = f"there is no {EXPECTED_FOLDER.relative_to(_OURS)} of this command here"
+        raise UsageError(message, where="lanes accept", expected=f"to be started in {_OURS}", code="OTHER_COPY")
+
 
 def accept_expected(
     names: Sequence[str], environ: Mapping[str, str], *, folder: Path = EXPECTED_FOLDER

@@ -23,6 +23,7 @@ SCHEMA = "bundle/1"
 HEADER = "header.json"
 RECORDS = "records.jsonl"
 TRAILER = "trailer.json"
+MAX_SHARDS = 1_000  # a missing shard is named in the report, so there must be few enough to name
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class BundleTrailer:
 
     Shape: breaches are lane failures outside any item, one sentence each (a refusal at import, a changed tracked
     file, a secret found); any of them fails the lane. canary_end is "refused" when the guard was shown to the end.
+    is_judged is False from the last record until the parent of the run has added what it alone can know.
     """
 
     run_id: str
@@ -113,6 +115,7 @@ class BundleTrailer:
     exit_code: int = 0
     breaches: tuple[str, ...] = ()
     extra: JsonObject = field(default_factory=dict)
+    is_judged: bool = True
 
     def to_json(self) -> dict[str, Json]:
         """The trailer as a JSON object."""
@@ -124,6 +127,7 @@ class BundleTrailer:
             "canary_end": self.canary_end,
             "exit_code": self.exit_code,
             "breaches": list(self.breaches),
+            "judged": self.is_judged,
         }
 
 
@@ -132,7 +136,8 @@ class BundleProblem:
     """Something wrong with a bundle as it was read.
 
     Shape: code is "unreadable", "schema-newer", "no-records", "torn", "damaged", "record-id", "no-trailer",
-    "trailer" (of another run, or its count or digest differ) or "expected" (the item list is not what it says).
+    "trailer" (of another run, or its count or digest differ), "unjudged" (its run was not judged to the end) or
+    "expected" (the item list is not what it says).
     """
 
     code: str
@@ -161,9 +166,8 @@ class BundleWriter:
     """
 
     def __init__(self, folder: Path, header: BundleHeader, *, secrets: Sequence[str] = ()) -> None:
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True, mode=0o700)
+        clear_folder(folder)
+        folder.mkdir(mode=0o700)
         self._folder = folder
         self._header = header
         self._secrets = tuple(secret for secret in secrets if secret.strip())
@@ -209,8 +213,12 @@ class BundleWriter:
         exit_code: int = 0,
         breaches: Sequence[str] = (),
         extra: JsonObject | None = None,
+        is_judged: bool = True,
     ) -> BundleTrailer:
-        """Write the trailer; closing twice keeps the first one."""
+        """Write the trailer; closing twice keeps the first one.
+
+        Shape: is_judged is False where a parent process has yet to judge what the run left.
+        """
         trailer = BundleTrailer(
             run_id=self._header.run_id,
             count=self._count,
@@ -219,6 +227,7 @@ class BundleWriter:
             exit_code=exit_code,
             breaches=tuple(breaches),
             extra=extra or {},
+            is_judged=is_judged,
         )
         if self._file is not None:
             self._file.close()
@@ -246,19 +255,23 @@ def amend_trailer(
     exit_code: int | None = None,
     breaches: Sequence[str] = (),
 ) -> None:
-    """Add to a trailer what only the parent process can know; without a trailer nothing is written.
+    """Add to a trailer what only the parent process can know, which judges it; without a trailer nothing is written.
 
     Shape: breaches are added to those that are there; None leaves a fact as it is.
     """
     path = folder / TRAILER
-    if not path.is_file():
+    try:
+        trailer = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):  # not there, or damaged, which whoever reads it will say
         return
-    trailer = json.loads(path.read_text(encoding="utf-8"))
-    trailer["breaches"] = [*trailer.get("breaches", []), *breaches]
+    if not isinstance(trailer, dict) or not isinstance(trailer.setdefault("breaches", []), list):
+        return
+    trailer["breaches"] = [*trailer["breaches"], *breaches]
     if canary_end is not None:
         trailer["canary_end"] = canary_end
     if exit_code is not None:
         trailer["exit_code"] = exit_code
+    trailer["judged"] = True
     _write_json(path, trailer)
 
 
@@ -266,6 +279,15 @@ def write_not_run(folder: Path, header: BundleHeader) -> None:
     """Write the bundle of a lane that decided not to start: its header names the reason."""
     with BundleWriter(folder, header):
         pass
+
+
+def clear_folder(folder: Path) -> None:
+    """Take away what an earlier run left where a bundle will be, and make the folders around it."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
 
 
 def bundle_folder(out: Path, environment: str, index: int = 1, total: int = 1) -> Path:

@@ -13,6 +13,7 @@ from typing import cast
 
 from lanes.bundle import (
     HEADER,
+    MAX_SHARDS,
     RECORDS,
     SCHEMA,
     TRAILER,
@@ -56,6 +57,7 @@ def read_bundle(folder: Path) -> Bundle:
     return Bundle(header, records, trailer, tuple(problems), name, "sha256:" + digest.hexdigest())
 
 
+_DEPTHS = frozenset({"", "D1", "D2", "D3"})
 _PROBLEMS = {RECORD_SHAPE: "damaged", SCHEMA_NEWER: "schema-newer"}
 _Report = Callable[[str, str, str], None]
 
@@ -90,7 +92,7 @@ def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[
         report("no-records", RECORDS, "the file is missing")
         return (), 0, chain
     records: list[Record] = []
-    lines = path.read_bytes().split(b"\n")
+    lines = _bytes_of(path).split(b"\n")
     last = lines.pop()
     if last:
         report("torn", f"{RECORDS}:{len(lines) + 1}", "the last line has no end; its item cannot be judged")
@@ -126,7 +128,9 @@ def _read_trailer(folder: Path, header: BundleHeader, report: _Report) -> Bundle
     document = _read_object(folder / TRAILER, report)
     if document is None:
         return None
-    known = {"schema", "run_id", "count", "digest", "canary_end", "exit_code", "breaches"}
+    known = {"schema", "run_id", "count", "digest", "canary_end", "exit_code", "breaches", "judged"}
+    if document.get("judged") is not True:
+        report("unjudged", TRAILER, f"the run of lane {header.lane!r} ended, and its parent did not live to judge it")
     try:
         return BundleTrailer(
             run_id=_text(document, "run_id"),
@@ -136,6 +140,7 @@ def _read_trailer(folder: Path, header: BundleHeader, report: _Report) -> Bundle
             exit_code=_number(document, "exit_code", 0),
             breaches=_text_list(document.get("breaches", [])),
             extra={name: value for name, value in document.items() if name not in known},
+            is_judged=document.get("judged") is True,
         )
     except (TypeError, KeyError, ValueError) as error:
         report("trailer", TRAILER, f"a field is missing or has the wrong type: {error!s:.200}")
@@ -147,22 +152,30 @@ def _header_from_json(document: JsonObject) -> BundleHeader:
     expected = cast("JsonObject", document["expected"])
     selected = document.get("selected")
     known = set(BundleHeader("", "", Subject()).to_json())
+    index, total = _number(shard, "index"), _number(shard, "total")
+    if not 1 <= index <= total <= MAX_SHARDS:
+        raise ValueError(f"shard {index} of {total} is none; 1 to {MAX_SHARDS} are")
+    depth = _text(document, "guard_depth", "")
+    if depth not in _DEPTHS:
+        raise ValueError(f"guard_depth is {depth!r:.80}")
     not_run = document.get("not_run_code")
     configuration = document.get("configuration", {})
+    if not isinstance(configuration, Mapping):
+        raise TypeError("configuration is no object")
     return BundleHeader(
         lane=_text(document, "lane"),
         run_id=_text(document, "run_id"),
         subject=subject_from_json(document["subject"]),
-        shard_index=_number(shard, "index"),
-        shard_total=_number(shard, "total"),
+        shard_index=index,
+        shard_total=total,
         expected=_items_from_json(expected["items"]),
         selected=None if selected is None else _text_list(selected),
         deselected=_items_from_json(document.get("deselected", [])),
-        configuration={str(k): str(v) for k, v in cast("JsonObject", configuration).items()},
+        configuration={name: str(value) for name, value in configuration.items()},
         lane_mark=_text(document, "lane_mark", ""),
         tox_env=_text(document, "tox_env", ""),
         marker=_text(document, "marker", "tox"),
-        guard_depth=_text(document, "guard_depth", ""),
+        guard_depth=depth,
         canary_start=_text(document, "canary_start", ""),
         keys_removed=_number(document, "keys_removed", 0),
         not_run_code=None if not_run is None else _text(document, "not_run_code"),
@@ -205,7 +218,7 @@ def _read_object(path: Path, report: _Report) -> dict[str, Json] | None:
     except FileNotFoundError:
         report("unreadable", path.name, "the file is missing")
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for what is nested too deep to be evidence
         report("unreadable", path.name, f"{error!s:.200}")
         return None
     if not isinstance(document, dict):

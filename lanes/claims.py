@@ -134,7 +134,7 @@ def parse_claims(text: str, *, where: str = "lanes/claims.toml") -> Claims:
     """Check the text of a claims file and return its claims."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # the second for what is nested too deep to be a list of claims
         raise ClaimsError(f"is no TOML: {error}", where=where) from None
     if document.get("schema") != SCHEMA:
         found = document.get("schema")
@@ -146,6 +146,9 @@ def parse_claims(text: str, *, where: str = "lanes/claims.toml") -> Claims:
     if not isinstance(tables, list):
         raise ClaimsError("field 'claim' is no list of tables", where=where, expected="tables that start [[claim]]")
     lines = _lines_of_tables(text)
+    if len(lines) != len(tables):
+        message = f"{len(tables)} claims are there, {len(lines)} of them start a line with [[claim]]"
+        raise ClaimsError(message, where=where, expected="tables that start [[claim]]")
     claims: dict[str, Claim] = {}
     for table, start in zip(tables, lines, strict=False):
         claim = _Table(table, text, start, where).claim()

@@ -5,7 +5,6 @@ Room: the console command and `python -m lanes` come in. In the lanes it alone w
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
 import shutil
@@ -16,10 +15,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
-from lanes.errors import LanesError, UsageError
+from lanes.errors import LanesError, UsageError, compose_message
+from lanes.options import (
+    MAX_NUMBER,
+    MAX_WORKERS,
+    build_parser,
+    parse_number,
+    parse_out,
+    parse_root,
+    parse_run_id,
+    parse_shard,
+    parse_workers,
+)
 from lanes.policy import LANES, check_marker, lane_policy
 from lanes.proof_declaration import load_proofs, select_proofs
 from lanes.proof_record import Result
@@ -40,9 +49,6 @@ from reports.output import build_reports, claims_of, show_board
 from reports.proof_words import proofs_exit_code, result_lines, total_line
 from reports.verdict import EVERYTHING, Asked
 
-OUT = Path("reports") / "out"
-MAX_PROOF_WORKERS = 64
-MAX_SHARDS = 1_000  # a missing shard is named in the report, so there must be few enough to name
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
@@ -67,13 +73,6 @@ Each command explains itself: lanes COMMAND --help
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """Reports what is wrong as a usage error instead of ending the process."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, where=self.prog, fix=f"{self.prog} --help shows the options")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -85,6 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone; what was to be kept is in files already
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+    except OSError as error:  # a place that was named, or the machine itself, does not do what is asked of it
+        where = str(error.filename) if error.filename is not None else "this machine"
+        what, fix = error.strerror or str(error), "give a place that can be read and written: --out DIR, --root DIR"
+        sys.stderr.write(f"{compose_message(what, 'MACHINE', where=where, fix=fix)}\n")
+        return EXIT_USAGE
 
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -114,30 +118,34 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    parser = _parser("run", "Run one lane; options it does not know go to pytest.", "lanes run unit lanes/unit/wire -x")
+    parser = build_parser(
+        "run", "Run one lane; options it does not know go to pytest.", "lanes run unit lanes/unit/wire -x"
+    )
     add = parser.add_argument
     add("lane", metavar="LANE", help=f"one of {', '.join(LANES)}")
     add("-n", dest="workers", default=environ.get("LANE_WORKERS") or "0", metavar="N", help="worker processes, or auto")
     add("--shard", default="1/1", metavar="I/N", help="run part I of N")
+    add("--run-id", default=None, metavar="ID", help="what this run is called; the same for every part of one run")
     add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
     add("--require-depth", choices=("D2", "D3"), default="D2", help="fail when the guard does not reach that deep")
     add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
     options, rest = parser.parse_known_args(_without_separator(arguments))
     policy, marker = check_marker(options.lane, environ.get(MARK_VARIABLE), environ.get(TOX_VARIABLE))
-    index, total = _shard(options.shard)
-    root = options.root.resolve()
+    index, total = parse_shard(options.shard)
+    root = parse_root(options.root, needs_lanes=False)  # the run itself says which folder it wants
     request = LaneRequest(
         policy=policy,
         marker=marker,
         root=root,
-        out=_out(root, options.out),
+        out=parse_out(root, options.out),
         shard_index=index,
         shard_total=total,
-        workers=_workers(options.workers),
+        workers=parse_workers(options.workers),
         require_live=options.require_live,
         require_depth=options.require_depth,
         pytest_arguments=tuple(rest),
         environment=options.lane,
+        run_id=parse_run_id(options.run_id),
     )
     outcome = run_lane(request, environ)
     asked = Asked(lanes=(policy.name,), require_live=options.require_live, strict=options.strict)
@@ -153,35 +161,40 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    parser = _parser("report", "Fold the evidence of every lane into one board.", "lanes report --require unit,offline")
+    parser = build_parser(
+        "report", "Fold the evidence of every lane into one board.", "lanes report --require unit,offline"
+    )
     parser.add_argument("--require", default="", metavar="LANES", help="fail when one of these lanes left no evidence")
     parser.add_argument("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
     parser.add_argument("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
     options = parser.parse_args(list(arguments))
     required = [lane_policy(name).name for name in filter(None, options.require.split(","))]
-    root = options.root.resolve()
+    root = parse_root(options.root)
     asked = Asked(require_live=options.require_live, strict=options.strict)
-    return _show(_out(root, options.out), root, environ, asked, required=required)
+    return _show(parse_out(root, options.out), root, environ, asked, required=required)
 
 
 def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    options = _parser("demo", "Show one journey as it happens, then the board.", "lanes demo").parse_args(
+    options = build_parser("demo", "Show one journey as it happens, then the board.", "lanes demo").parse_args(
         list(arguments)
     )
     from lanes.demo import show_journey
 
+    root = parse_root(options.root, needs_lanes=False)
+    out = parse_out(root, options.out)
     code = show_journey(_write_now)
-    root = options.root.resolve()
-    _show(_out(root, options.out), root, environ, EVERYTHING)  # what a person sees here is the journey, not a judgement
+    _show(out, root, environ, EVERYTHING)  # what a person sees here is the journey, not a judgement
     return code
 
 
 def _accept(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    parser = _parser("accept", "Take what the program now prints as expected output.", "lanes accept fix-test")
+    parser = build_parser("accept", "Take what the program now prints as expected output.", "lanes accept fix-test")
     parser.add_argument("stories", nargs="*", metavar="STORY", help="pinned stories, all of them unless named")
     options = parser.parse_args(list(arguments))
-    from lanes.acceptance import accept_expected
+    from lanes.acceptance import accept_expected, check_place
 
+    root = parse_root(options.root)
+    check_place(root)
     changed, strays = accept_expected(options.stories, environ)
     for name in changed:
         sys.stdout.write(f"accepted: {name}\n")
@@ -191,7 +204,7 @@ def _accept(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     sys.stdout.flush()
     git = shutil.which("git")
     if git is not None and changed:
-        subprocess.run([git, "--no-pager", "diff", "--", "lanes/snapshot"], cwd=options.root, check=False)
+        subprocess.run([git, "--no-pager", "diff", "--", "lanes/snapshot"], cwd=root, check=False)
     return EXIT_FAILED if strays else EXIT_PASSED
 
 
@@ -212,16 +225,14 @@ def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from lanes.breakits import DEFAULT_WORKERS, run_proofs
 
-    parser = _parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs --sample")
+    parser = build_parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs --sample")
     parser.add_argument("ids", nargs="*", metavar="ID", help="a proof of lanes/proofs, all of them by default")
     parser.add_argument("--sample", action="store_true", help="only the few that every change runs")
     parser.add_argument("--workers", default=str(DEFAULT_WORKERS), metavar="N", help="proofs that run side by side")
     options = parser.parse_args(list(arguments))
-    if not options.workers.isdecimal() or not 1 <= int(options.workers) <= MAX_PROOF_WORKERS:
-        message = f"--workers is {options.workers!r}"
-        raise UsageError(message, where="lanes proofs", expected=f"a number from 1 to {MAX_PROOF_WORKERS}")
-    root = options.root.resolve()
-    out = _out(root, options.out)
+    workers = parse_number("lanes proofs", "--workers", options.workers, least=1, most=MAX_WORKERS)
+    root = parse_root(options.root)
+    out = parse_out(root, options.out)
     proofs = select_proofs(load_proofs(root, claims_of(root)), options.ids, sample=options.sample)
     if not proofs:
         sys.stdout.write(f"guards: not run: no {'sample' if options.sample else 'proof'} is declared in lanes/proofs\n")
@@ -230,7 +241,7 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # also where we were started deaf to interrupts
         signal.signal(number, signal.default_int_handler)
     try:
-        outcome = run_proofs(root, out, proofs, environ, workers=int(options.workers), tell=_tell_result)
+        outcome = run_proofs(root, out, proofs, environ, workers=workers, tell=_tell_result)
     except KeyboardInterrupt:
         sys.stderr.write("stopped: what was running is ended, the working tree was not touched\n")
         return EXIT_STOPPED
@@ -245,10 +256,10 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def _ids(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from lanes.id_coverage import id_coverage
 
-    parser = _parser("ids", "List the edges of the specifications that no test names.", "lanes ids loop headless")
+    parser = build_parser("ids", "List the edges of the specifications that no test names.", "lanes ids loop headless")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group of lanes/spec_ids.toml, all by default")
     options = parser.parse_args(list(arguments))
-    groups = id_coverage(options.root.resolve(), options.groups)
+    groups = id_coverage(parse_root(options.root), options.groups)
     for group in groups:
         sys.stdout.write(f"{group.name}: {len(group.ids)} ids, {len(group.missing)} without a test\n")
         sys.stdout.write("".join(f"  {each}\n" for each in group.missing))
@@ -258,18 +269,17 @@ def _ids(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def _crash(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from lanes.crash import DEFAULT_KILLS, report_lines, run_crashes
 
-    parser = _parser("crash", "Kill sessions at work, and see that they kept what they promised.", "lanes crash")
+    parser = build_parser("crash", "Kill sessions at work, and see that they kept what they promised.", "lanes crash")
     parser.add_argument("--kills", default=str(DEFAULT_KILLS), metavar="N", help="how many processes to kill")
     parser.add_argument("--seed", default="1", metavar="N", help="draws the moments of the kills at random times")
     options = parser.parse_args(list(arguments))
-    for flag, text, least in (("--kills", options.kills, 1), ("--seed", options.seed, 0)):
-        if not text.isdecimal() or int(text) < least:
-            raise UsageError(f"{flag} is {text!r}", where="lanes crash", expected=f"a number from {least} on")
+    kills = parse_number("lanes crash", "--kills", options.kills, least=1, most=MAX_NUMBER)
+    seed = parse_number("lanes crash", "--seed", options.seed, least=0, most=MAX_NUMBER)
     started = time.monotonic()
-    totals = run_crashes(int(options.kills), int(options.seed), lambda line: _write_now(f"{line}\n"))
+    totals = run_crashes(kills, seed, lambda line: _write_now(f"{line}\n"))
     _write_now(report_lines(totals))
-    _write_now(f"seed {options.seed}, {time.monotonic() - started:.0f} s\n")
-    return EXIT_PASSED if totals.is_good and totals.kills.total() >= int(options.kills) else EXIT_FAILED
+    _write_now(f"seed {seed}, {time.monotonic() - started:.0f} s\n")
+    return EXIT_PASSED if totals.is_good and totals.kills.total() >= kills else EXIT_FAILED
 
 
 def _tell_result(result: Result) -> None:
@@ -310,19 +320,8 @@ def _write_now(text: str) -> None:
     sys.stdout.flush()
 
 
-def _parser(command: str, description: str, example: str) -> _Parser:
-    parser = _Parser(prog=f"lanes {command}", description=description, epilog=f"example: {example}", allow_abbrev=False)
-    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help=f"where evidence lies, {OUT} by default")
-    parser.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="the project's root, this folder")
-    return parser
-
-
 def _without_separator(arguments: Sequence[str]) -> list[str]:
     return [argument for argument in arguments if argument != "--"]
-
-
-def _out(root: Path, out: Path) -> Path:
-    return (root / out).resolve()
 
 
 def _graver(one: int, other: int) -> int:
@@ -330,16 +329,3 @@ def _graver(one: int, other: int) -> int:
         if code in {one, other}:
             return code
     return max(one, other)
-
-
-def _workers(text: str) -> str:
-    if text == "auto" or text.isdecimal():
-        return text
-    raise UsageError(f"-n is {text!r}", where="lanes run", expected="a number, or auto")
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, mark, total = text.partition("/")
-    if mark and index.isdecimal() and total.isdecimal() and 1 <= int(index) <= int(total) <= MAX_SHARDS:
-        return int(index), int(total)
-    raise UsageError(f"--shard is {text!r}", where="lanes run", expected=f"I/N with 1 <= I <= N <= {MAX_SHARDS}")

@@ -111,6 +111,7 @@ class Controller:
                 exit_code=int(session.exitstatus),
                 breaches=self._breaches,
                 extra={"not_loaded": dict(self._not_loaded)} if self._not_loaded else {},
+                is_judged=False,
             )
         summary: dict[str, Json] = {"not_loaded": len(self._not_loaded), "refusals": dict(self._refusals)}
         write_document(self._run.spool / SUMMARY_FILE, summary)
@@ -131,7 +132,6 @@ class Controller:
             canary_start=self._canary_start,
             keys_removed=run.keys_removed,
             started_at=run.started_at,
-            extra={"filtered": True} if run.is_filtered else {},
         )
 
     def _replace_header(self) -> BundleHeader:
@@ -144,6 +144,7 @@ class Controller:
                 expected=_expected(collected["expected"]),
                 selected=None if selected is None else tuple(cast("Sequence[str]", selected)),
                 deselected=_expected(collected["deselected"]),
+                extra={"filtered": True} if collected["is_partial"] is True else {},
             )
         if self._writer is not None and self._writer.header != header:
             self._writer.replace_header(header)

@@ -1,28 +1,51 @@
 """Expected failures: strict, with an issue and a date, and never silently past it.
 
-Room: the item hooks come in while items are collected.
+Room: the item hooks come in while items are collected, before one runs, and with the report of each of its phases.
 """
 
 from __future__ import annotations
 
-import re
 from datetime import date
 
 import pytest
 
 from lanes.errors import compose_message
+from lanes.record import EXPECTED_FAILURE
 
-_REASON = re.compile(r"https?://\S+ until (\d{4}-\d{2}-\d{2})\b")
+UNDECLARED = "undeclared-failure"
+EXPIRED = "the last day of the expected failure is past"
 
 
 def expectation_problem(item: pytest.Item) -> str | None:
     """Return what is wrong with the item's expected failure, None when nothing is."""
     for mark in item.iter_markers("xfail"):
-        if mark.kwargs.get("strict") is False:
+        if mark.kwargs.get("strict") is not True:
             return _problem(item, "an expected failure is strict")
+        if mark.kwargs.get("run") is False:
+            return _problem(item, "an expected failure is run")
         if _expiry(mark) is None:
             return _problem(item, "an expected failure names its issue and its last day")
     return None
+
+
+def report_problem(
+    item: pytest.Item, report: pytest.TestReport, error: BaseException | None, today: date
+) -> tuple[str, str] | None:
+    """Return reason code and text when a report calls a failure expected that nobody declared as one, else None.
+
+    Shape: a body that calls `pytest.xfail`, `unittest.expectedFailure`, and a mark that was added while the test ran
+    are no declarations: none of them could fail the day the failure is gone.
+    """
+    if not hasattr(report, "wasxfail"):
+        return None
+    if report.passed:
+        return "unexpected-pass", _problem(item, "it was expected to fail and passed")
+    if isinstance(error, pytest.xfail.Exception):
+        return UNDECLARED, _problem(item, f"it calls its failure expected while it runs: {error}")
+    problem = expectation_problem(item)
+    if problem is not None:
+        return UNDECLARED, problem
+    return ("failure-expired", _problem(item, EXPIRED)) if is_expired(item, today) else None
 
 
 def is_expired(item: pytest.Item, today: date) -> bool:
@@ -32,7 +55,7 @@ def is_expired(item: pytest.Item, today: date) -> bool:
 
 
 def _expiry(mark: pytest.Mark) -> date | None:
-    found = _REASON.search(str(mark.kwargs.get("reason", "")))
+    found = EXPECTED_FAILURE.search(str(mark.kwargs.get("reason", "")))
     try:
         return date.fromisoformat(found.group(1)) if found else None
     except ValueError:

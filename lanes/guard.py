@@ -22,11 +22,32 @@ SPOOL_VARIABLE = "LANES_SPOOL"
 ITEM_VARIABLE = "LANES_ITEM"
 REFUSALS_FILE = "refusals.jsonl"
 CANARIES_FILE = "canaries.jsonl"
+UNSEEN_FILE = "unseen.jsonl"
+LOOP_PACKAGE = "harness"
 
 CANARY_ADDRESS = ("192.0.2.1", 9)  # RFC 5737, set aside for documentation: no host on earth answers there
 CANARY_NAME = "guard-canary.invalid"  # RFC 6761: never resolves
 REFUSED = "refused"
 NOT_SHOWN = "not shown"
+
+# Calls of the C library that reach outside past every event of the interpreter. Nobody here needs them by hand.
+_NATIVE_CALLS = frozenset(
+    {
+        "connect",
+        "getaddrinfo",
+        "gethostbyaddr",
+        "gethostbyname",
+        "gethostbyname2",
+        "io_uring_setup",
+        "res_query",
+        "res_search",
+        "sendmmsg",
+        "sendmsg",
+        "sendto",
+        "setns",
+        "syscall",
+    }
+)
 
 _FIXES = {
     "none": "give the client a channel of this lane, or move the test to lanes/offline",
@@ -46,7 +67,19 @@ class Guard:
     Shape: `item` is the test that runs now, `module` the file being loaded while no test runs.
     """
 
-    __slots__ = ("_canary_thread", "_checks", "hosts", "item", "lane", "module", "modules", "network", "spool", "start")
+    __slots__ = (
+        "_canary_thread",
+        "_checks",
+        "_unseen",
+        "hosts",
+        "item",
+        "lane",
+        "module",
+        "modules",
+        "network",
+        "spool",
+        "start",
+    )
 
     def __init__(
         self, lane: str, network: str, *, modules: Sequence[str] = (), hosts: Sequence[str] = (), spool: str = ""
@@ -60,6 +93,7 @@ class Guard:
         self.module: str | None = None
         self.start = NOT_SHOWN
         self._canary_thread = 0
+        self._unseen: set[tuple[str | None, str]] = set()
         self._checks: dict[str, Callable[[tuple[object, ...]], None]] = {
             "socket.connect": self._check_connect,
             "socket.sendto": self._check_connect,
@@ -69,6 +103,12 @@ class Guard:
             "socket.gethostbyaddr": self._check_look_up,
             "socket.getnameinfo": self._check_reverse,
             "import": self._check_import,
+            "ctypes.dlopen": self._note_library,
+            "ctypes.dlsym": self._check_native_call,
+            "subprocess.Popen": self._note_child,
+            "os.exec": self._note_child,
+            "os.posix_spawn": self._note_child,
+            "os.system": self._note_child,
         }
 
     def hook(self, event: str, arguments: tuple[object, ...]) -> None:
@@ -96,7 +136,8 @@ class Guard:
     def note_canary(self, when: str) -> str:
         """Try the canaries and leave a line about the outcome in the spool."""
         outcome = self.probe()
-        self._append(CANARIES_FILE, pid=os.getpid(), when=when, outcome=outcome, item=self._current_item())
+        loop = getattr(sys.modules.get(LOOP_PACKAGE), "__file__", None)
+        self._append(CANARIES_FILE, pid=os.getpid(), when=when, outcome=outcome, item=self._current_item(), loop=loop)
         return outcome
 
     def _check_connect(self, arguments: tuple[object, ...]) -> None:
@@ -138,6 +179,31 @@ class Guard:
                 rule=f"refuses module {module!r}: {reason}",
                 fix=f"do without {module} here, or move the test to another lane",
             )
+
+    def _check_native_call(self, arguments: tuple[object, ...]) -> None:
+        name = _text(arguments[1])
+        if name in _NATIVE_CALLS:
+            self._refuse(f"native call of {name}")
+
+    def _note_library(self, arguments: tuple[object, ...]) -> None:
+        if arguments[0]:  # without a name it is this process itself, which ctypes opens when it is loaded
+            self._note_unseen("a native library")
+
+    def _note_child(self, arguments: tuple[object, ...]) -> None:
+        try:
+            from lanes.guard_children import why_unseen
+        except ImportError:  # the interpreter ends and loads nothing any more
+            return
+        reason = why_unseen(arguments)
+        if reason:
+            self._note_unseen(reason)
+
+    def _note_unseen(self, what: str) -> None:
+        """Leave a line about something that this guard lets go and cannot look into; only the host's wall holds it."""
+        item = self._current_item()
+        if (item, what) not in self._unseen:
+            self._unseen.add((item, what))
+            self._append(UNSEEN_FILE, item=item, what=what)
 
     def _is_allowed(self, host: str) -> bool:
         if self.network == "loopback":

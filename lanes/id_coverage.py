@@ -54,7 +54,7 @@ def id_coverage(root: Path, names: Sequence[str] = ()) -> tuple[IdGroup, ...]:
 def _load(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(IDS_FILE), expected=f"schema {SCHEMA}") from error
     if document.pop("schema", None) != SCHEMA:
         raise UsageError("is of another form", where=f"{IDS_FILE}, schema", expected=repr(SCHEMA))
@@ -91,6 +91,13 @@ def _expand(entries: object, where: str) -> Iterator[str]:
 def _tested(root: Path) -> Iterator[str]:
     for lane in LANES:
         for path in sorted((root / "lanes" / lane).rglob("test_*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+            for node in ast.walk(_parse(path, root)):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     yield from spec_ids(node.name)
+
+
+def _parse(path: Path, root: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        raise UsageError(f"cannot be read: {error}", where=path.relative_to(root).as_posix()) from None

@@ -10,17 +10,19 @@ import inspect
 import os
 from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from _pytest.pathlib import fnmatch_ex
 
 from lanes import guard
 from lanes.errors import LanesError, compose_message
-from lanes.expectation import expectation_problem, is_expired
+from lanes.expectation import EXPIRED, expectation_problem, is_expired, report_problem
 from lanes.lane_run import LaneRun
 from lanes.observation import NotRun, Observation, ObservationView
 from lanes.record import Json, answer_class
 from lanes.spec_ids import spec_ids
-from lanes.spool import COLLECTED_FILE, RefusalReader, write_document
+from lanes.spool import COLLECTED_FILE, RefusalReader, UnseenReader, write_document
 
 EVIDENCE_ATTRIBUTE = "lanes_evidence"
 
@@ -35,8 +37,10 @@ class ItemHooks:
     def __init__(self, run: LaneRun) -> None:
         self._run = run
         self._refusals = RefusalReader(run.spool)
+        self._unseen = UnseenReader(run.spool)
         self._judged: dict[str, int] = {}  # how many refusals of an item have already failed one of its phases
         self._filtered: list[pytest.Item] = []
+        self._left_out: list[str] = []  # paths of the lane that were not even looked into, so nobody knows their items
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
@@ -60,17 +64,42 @@ class ItemHooks:
         """Let an item be selected by the spec ids in its name."""
         item.extra_keyword_matches.update(spec_ids(item.name))
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave the list of the whole lane in the spool and keep this shard's items."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_ignore_collect(
+        self, collection_path: Path, config: pytest.Config
+    ) -> Generator[None, bool | None, bool | None]:
+        """Notice what an option or a conftest file keeps from being looked into."""
+        is_ignored = yield
+        lane = self._run.root / "lanes" / self._run.policy.name
+        if is_ignored and collection_path.is_relative_to(lane) and not _holds_no_tests(collection_path, config):
+            self._left_out.append(collection_path.relative_to(self._run.root).as_posix())
+        return is_ignored
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Leave the list of the whole lane in the spool and keep this shard's items.
+
+        Shape: what was there before every other hook and is not there after it was taken out, whoever took it out.
+        """
+        collected = list(items)
+        outcome = yield
+        kept = {item.nodeid for item in items}
+        self._filtered += [item for item in collected if item.nodeid not in kept]
         expected = self._described(items)
         selected: list[Json] | None = None
         if self._run.shard_total > 1:
             items[:] = [item for item in items if self._run.is_mine(item.nodeid)]
             selected = [item.nodeid for item in sorted(items, key=_node_id)]
-        deselected = self._described(self._filtered)
-        document: dict[str, Json] = {"expected": expected, "selected": selected, "deselected": deselected}
+        document: dict[str, Json] = {
+            "expected": expected,
+            "selected": selected,
+            "deselected": self._described(list({item.nodeid: item for item in self._filtered}.values())),
+            "is_partial": bool(self._left_out) or not _is_whole_lane(config, self._run),
+        }
         write_document(self._run.spool / COLLECTED_FILE, document)
+        return outcome
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Remember what a filter took out."""
@@ -90,7 +119,7 @@ class ItemHooks:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Refuse to run an expected failure past its last day."""
         if is_expired(item, datetime.now(UTC).date()):
-            item.stash[_REASON] = ("failure-expired", "the last day of the expected failure is past")
+            item.stash[_REASON] = ("failure-expired", EXPIRED)
             item.own_markers = [mark for mark in item.own_markers if mark.name != "xfail"]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -101,6 +130,10 @@ class ItemHooks:
         report = yield
         if call.excinfo is not None and isinstance(call.excinfo.value, NotRun):
             item.stash[_REASON] = (call.excinfo.value.code, call.excinfo.value.text)
+        error = None if call.excinfo is None else call.excinfo.value
+        undeclared = report_problem(item, report, error, datetime.now(UTC).date())
+        if undeclared is not None:
+            _fail(item, report, *undeclared)
         self._judge(item, report)
         if report.when == "call":
             item.stash[_CALL_PASSED] = report.passed
@@ -151,10 +184,7 @@ class ItemHooks:
             code, problem = self._answer_problem(item)
         if problem is None:
             return
-        item.stash[_REASON] = (code, problem.partition("\n")[0])
-        report.longrepr = f"{report.longreprtext}\n\n{problem}" if report.failed else problem
-        report.outcome = "failed"
-        report.__dict__.pop("wasxfail", None)
+        _fail(item, report, code, problem)
 
     def _refusal_problem(self, node_id: str) -> str | None:
         refusals = self._refusals.of_item(node_id)
@@ -207,6 +237,7 @@ class ItemHooks:
                 "canary_start": here.start if here is not None else guard.NOT_SHOWN,
                 "canary_end": here.probe() if here is not None else guard.NOT_SHOWN,
                 "refusals": [{"what": what, "tries": tries[what]} for what in sorted(tries)],
+                "unseen": list(self._unseen.of_item(item.nodeid)),
             },
         }
 
@@ -220,6 +251,14 @@ def observation_of(item: pytest.Item) -> Observation:
 def renew_observation(item: pytest.Item, run: LaneRun) -> None:
     """Start observing the item anew, for its first or its next attempt."""
     item.stash[_OBSERVATION] = Observation(item.nodeid, spool=run.spool, secret=run.secret)
+
+
+def _fail(item: pytest.Item, report: pytest.TestReport, code: str, problem: str) -> None:
+    """Make a phase a failed one, with its reason; what it failed with already stays."""
+    item.stash[_REASON] = (code, problem.partition("\n")[0])
+    report.longrepr = f"{report.longreprtext}\n\n{problem}" if report.failed else problem
+    report.outcome = "failed"
+    report.__dict__.pop("wasxfail", None)
 
 
 def _set_item(node_id: str | None) -> None:
@@ -236,6 +275,17 @@ def _set_module(node_id: str | None) -> None:
     here = guard.installed()
     if here is not None:
         here.module = node_id
+
+
+def _is_whole_lane(config: pytest.Config, run: LaneRun) -> bool:
+    """Whether all of the lane's folder was asked for, as pytest itself understood its arguments and settings."""
+    asked = {os.path.realpath(config.invocation_params.dir / argument) for argument in config.args}
+    return asked == {os.path.realpath(run.root / "lanes" / run.policy.name)}
+
+
+def _holds_no_tests(path: Path, config: pytest.Config) -> bool:
+    """Whether a path is one that pytest always passes by: bytecode, and folders that are named in its settings."""
+    return path.name == "__pycache__" or any(fnmatch_ex(each, path) for each in config.getini("norecursedirs"))
 
 
 def _node_id(item: pytest.Item) -> str:

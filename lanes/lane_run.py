@@ -29,7 +29,7 @@ class LaneRun:
     """One run of one lane, as seen from the process that asks.
 
     Shape: `secret` is made for this run, so that answer notes of another run are void; `worker` is empty in the
-    process that writes the evidence; `is_filtered` says that a person named files, so that less than the lane runs.
+    process that writes the evidence.
     """
 
     policy: LanePolicy
@@ -49,7 +49,6 @@ class LaneRun:
     secret: str
     worker: str
     configuration: Mapping[str, str]
-    is_filtered: bool
 
     def is_mine(self, node_id: str) -> bool:
         """Whether an item belongs to this shard: by a digest of its id, so that adding items moves no other."""
@@ -99,7 +98,6 @@ def load_lane_run(root: Path) -> LaneRun:
         secret=_text(facts["secret"]),
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
         configuration=_texts(facts["configuration"]),
-        is_filtered=facts["filtered"] is True,
     )
 
 

@@ -28,6 +28,26 @@ _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 0x1
 _IFREQ = "16sh22x"  # struct ifreq: name, flags, padding to 40 bytes
 
+_PR_CAPBSET_DROP = 24
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITIES = "IIIIII"  # struct __user_cap_data_struct twice: effective, permitted, inheritable, low words first
+# What would lead the user root out of the namespace: entering another one, acting inside a process that stands
+# outside, loading code into the kernel. The rest of root's powers stays: tests write files and end processes with it.
+_WAYS_OUT = {
+    "CAP_NET_ADMIN": 12,
+    "CAP_NET_RAW": 13,
+    "CAP_SYS_MODULE": 16,
+    "CAP_SYS_RAWIO": 17,
+    "CAP_SYS_PTRACE": 19,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_MKNOD": 27,
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
+    "CAP_CHECKPOINT_RESTORE": 40,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -44,9 +64,10 @@ class Entry:
 def enter_namespace(*, loopback: bool) -> Entry:
     """Move this process into a network namespace of its own, with loopback up when asked.
 
-    Shape: a refusal by the machine is an answer, not an error; the caller goes on at D2 and records it.
+    Shape: a refusal by the machine is an answer, not an error; the caller goes on at D2 and records it. Inside, nobody
+    has the powers any more that lead out again, root included.
     Limits: only before threads and children exist: they stay where they were born.
-    Source: unshare(2), user_namespaces(7), netdevice(7).
+    Source: unshare(2), user_namespaces(7), netdevice(7), capabilities(7).
     """
     outside = namespace_id()
     if not outside or not sys.platform.startswith("linux"):
@@ -59,6 +80,8 @@ def enter_namespace(*, loopback: bool) -> Entry:
             problem = _map_ids(user, group)
     if problem is None and loopback:
         problem = _raise_loopback()
+    if problem is None:
+        problem = _give_up_ways_out()
     if problem is None:
         problem = _check_dead()
     return Entry(outside, problem)
@@ -119,6 +142,26 @@ def _raise_loopback() -> str | None:
             fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack(_IFREQ, b"lo", flags | _IFF_UP))
     except OSError as error:
         return f"loopback did not come up: {error.strerror}"
+    return None
+
+
+def _give_up_ways_out() -> str | None:
+    """Give up the powers that lead out, for this process and for whatever it starts, setuid programs among it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in _WAYS_OUT.values():
+        if libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) and ctypes.get_errno() == errno.EPERM:
+            break  # who may not give up powers for good has none: an ordinary user in the namespace of another
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
+    data = ctypes.create_string_buffer(struct.calcsize(_CAPABILITIES))
+    if libc.capget(header, data):
+        return f"the powers of this process cannot be read: {os.strerror(ctypes.get_errno())}"
+    lost = sum(1 << number for number in _WAYS_OUT.values())
+    words = struct.unpack(_CAPABILITIES, data.raw[: struct.calcsize(_CAPABILITIES)])
+    masks = (~lost & 0xFFFFFFFF,) * 3 + (~(lost >> 32) & 0xFFFFFFFF,) * 3
+    kept = struct.pack(_CAPABILITIES, *(word & mask for word, mask in zip(words, masks, strict=True)))
+    if libc.capset(header, ctypes.create_string_buffer(kept)):
+        return f"the powers that lead out of the namespace stayed: {os.strerror(ctypes.get_errno())}"
     return None
 
 

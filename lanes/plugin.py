@@ -21,6 +21,10 @@ from lanes.observation import not_run
 from lanes.providers import load_providers
 from lanes.reach import load_watch
 from lanes.reach_hooks import ReachHooks
+from lanes.tether import PARENT_VARIABLE, tie_to_parent
+
+if os.environ.get(LANE_VARIABLE) == "real":
+    import lanes.seal  # noqa: F401 - before any file of the suite: it takes down what a live answer comes through
 
 __all__ = ["CLAIM_MARKER", "not_run", "pytest_configure", "pytest_report_header"]
 
@@ -40,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         run = load_lane_run(config.rootpath)
         _check_place(config, run)
+        if not run.worker:
+            tie_to_parent(os.environ.get(PARENT_VARIABLE, ""))
     except LanesError as error:
         pytest.exit(str(error), returncode=error.exit_code)
     config.stash[_RUN] = run

@@ -133,7 +133,7 @@ def _load(path: Path, root: Path, claims: Claims) -> Proof:
         reader.fail("", f"the name {path.stem!r} is no id", "small letters, digits and single hyphens")
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reader.fail("", f"the file cannot be read: {error}", "a TOML file in UTF-8")
     reader.check_names(document, _FIELDS, "")
     proof = Proof(

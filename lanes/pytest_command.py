@@ -5,10 +5,13 @@ Room: the runner comes in. What would change what a lane is, is refused here and
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from lanes.errors import UsageError
 from lanes.policy import LanePolicy
@@ -19,65 +22,125 @@ _PLUGINS = {"anyio": "anyio.pytest_plugin", "timeout": "pytest_timeout", "hypoth
 _PLUGINS_WITHOUT_KEY = {"respx": "respx.plugin", "mock_provider.pytest_fixtures": "mock_provider.pytest_fixtures"}
 _ORDER_PLUGIN = {"random_order": "random_order.plugin"}
 _WORKER_PLUGIN = {"xdist": "xdist.plugin"}
-_REFUSED = (
-    "-c",
-    "--config-file",
-    "--confcutdir",
-    "--dist",
-    "--import-mode",
-    "--max-worker-restart",
-    "--noconftest",
-    "--override-ini",
-    "-o",
-    "--pyargs",
-    "--reruns",
-    "--rootdir",
-    "--runxfail",
-    "--setup-only",
-    "--setup-plan",
-    "-p",
+
+# What may be passed on to pytest: which tests run, in which order, when to stop, and what is shown of them. A list of
+# what may not be passed on would never be whole: pytest reads `-vo`, `--opt=value` and `@file` too.
+_FLAGS: tuple[tuple[str, ...], ...] = (
+    ("-x", "--exitfirst"),
+    ("-v", "--verbose"),
+    ("-q", "--quiet"),
+    ("-s",),
+    ("-l", "--showlocals"),
+    ("--no-showlocals",),
+    ("--no-header",),
+    ("--no-summary",),
+    ("--no-fold-skipped",),
+    ("--full-trace",),
+    ("--xfail-tb",),
+    ("--disable-warnings",),
+    ("--strict-markers",),
+    ("--strict-config",),
+    ("--setup-show",),
+    ("--pdb",),
+    ("--random-order",),
+    ("--hypothesis-show-statistics",),
+)
+_VALUES: tuple[tuple[str, ...], ...] = (
+    ("-k",),
+    ("-m",),
+    ("-r",),
+    ("--maxfail",),
+    ("--ignore",),
+    ("--ignore-glob",),
+    ("--deselect",),
+    ("--tb",),
+    ("--durations",),
+    ("--durations-min",),
+    ("--verbosity",),
+    ("--color",),
+    ("--code-highlight",),
+    ("--capture",),
+    ("--show-capture",),
+    ("--log-level",),
+    ("--log-cli-level",),
+    ("--timeout",),
+    ("--random-order-bucket",),
+    ("--random-order-seed",),
+    ("--hypothesis-seed",),
+    ("--hypothesis-verbosity",),
 )
 
 
-def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) -> None:
-    """Check that a lane can start: its folder is there, and no argument would change what it is.
+@dataclass(frozen=True, slots=True)
+class PytestArguments:
+    """What a person passes on to pytest.
+
+    Shape: `given` are the arguments as they are; `paths` are those that name files, folders or items.
+    """
+
+    given: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+class _Options(argparse.ArgumentParser):
+    """Reads arguments by the rules by which pytest reads them, without its reading of `@file`."""
+
+    def __init__(self) -> None:
+        super().__init__(prog="lanes run", add_help=False, allow_abbrev=False)
+        for names in _FLAGS:
+            self.add_argument(*names, action="count")
+        for names in _VALUES:
+            self.add_argument(*names, action="append")
+        self.add_argument("paths", nargs="*")
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) -> PytestArguments:
+    """Check that a lane can start: its folder is there, and every argument is one that no lane minds.
 
     Raises: UsageError.
     """
+    where = f"lane {policy.name!r}"
     if not (root / "lanes" / policy.name).is_dir():
         message = f"there is no folder lanes/{policy.name} here"
-        raise UsageError(
-            message, where=f"lane {policy.name!r}", fix="start in the project's root, or name it: --root DIR"
-        )
-    for argument in arguments:
-        option = argument.partition("=")[0]
-        short = argument[:2] if len(argument) > 2 and argument[1] != "-" else ""
-        if option in _REFUSED or short in _REFUSED:
-            message = f"option {argument!r} could change what a lane is and is not passed on"
-            raise UsageError(message, where=f"lane {policy.name!r}", fix="leave it out")
+        raise UsageError(message, where=where, fix="start in the project's root, or name it: --root DIR")
+    try:
+        found, unknown = _Options().parse_known_intermixed_args(arguments)
+    except UsageError as error:
+        message = f"the arguments for pytest cannot be read: {error.what}"
+        raise UsageError(message, where=where, expected=_expected(), fix="write one option after the other") from None
+    for argument in [*unknown, *(path for path in found.paths if path.startswith(("-", "@")))]:
+        message = f"option {argument!r} could change what a lane is and is not passed on"
+        raise UsageError(message, where=where, expected=_expected(), fix="leave it out")
+    for path in found.paths:
+        if not (root / path.partition("::")[0]).exists():
+            message = f"there is no file or folder {path.partition('::')[0]!r} here"
+            raise UsageError(message, where=where, fix=f"name files below lanes/{policy.name}, or none for all of them")
+    return PytestArguments(tuple(arguments), tuple(found.paths))
 
 
-def build_command(root: Path, policy: LanePolicy, workers: str, arguments: Sequence[str]) -> tuple[str, ...]:
+def build_command(root: Path, policy: LanePolicy, workers: str, arguments: PytestArguments) -> tuple[str, ...]:
     """Build the command line: the lane's plugins, its folder unless files are named, and the person's arguments."""
     plugins = {"lanes.plugin": "lanes.plugin"} | _PLUGINS
     if policy.keyless:
         plugins |= _PLUGINS_WITHOUT_KEY
-    if any(argument.startswith("--random-order") for argument in arguments):
+    if any(argument.startswith("--random-order") for argument in arguments.given):
         plugins |= _ORDER_PLUGIN
     spread: tuple[str, ...] = ()
     if workers != "0":
         plugins |= _WORKER_PLUGIN
         # only `load` survives a worker that dies, and a new worker would hide that one did
         spread = ("-n", workers, "--dist=load", "--max-worker-restart=0")
-    target = () if names_files(root, arguments) else (f"lanes/{policy.name}",)
+    target = () if arguments.paths else (f"lanes/{policy.name}",)
     loaded = [each for name, module in plugins.items() if _is_there(module) for each in ("-p", name)]
     fixed = ("--rootdir", str(root), "--import-mode=importlib", "-p", "no:cacheprovider")
-    return (sys.executable, "-m", "pytest", *fixed, *loaded, *spread, *arguments, *target)
+    return (sys.executable, "-m", "pytest", *fixed, *loaded, *spread, *arguments.given, *target)
 
 
-def names_files(root: Path, arguments: Sequence[str]) -> bool:
-    """Whether the person named files or folders, so that less than the whole lane runs."""
-    return any(not each.startswith("-") and (root / each.partition("::")[0]).exists() for each in arguments)
+def _expected() -> str:
+    return "files, items, and " + ", ".join(names[0] for names in (*_FLAGS, *_VALUES))
 
 
 def _is_there(module: str) -> bool:

@@ -38,6 +38,8 @@ REASONS: Mapping[str, str] = {
     "budget-midway": "budget spent midway",
     "worker-lost": "worker lost",
     "torn": "evidence torn",
+    "unjudged": "its run was not judged to the end",
+    "not-loaded": "a test file could not be loaded",
     "conflict": "evidence in conflict",
     "guard-down": "guard not shown",
     "void": "void evidence",
@@ -51,6 +53,7 @@ REASONS: Mapping[str, str] = {
     "too-few-answers": "fewer answers than the claim asks for",
     "known-failure": "known",
     "failure-expired": "the date of the known failure is past",
+    "undeclared-failure": "expected to fail without an issue and a last day",
     "unexpected-pass": "expected to fail, passed",
 }
 
@@ -69,8 +72,11 @@ _VOLATILE = frozenset(
         "port",
         "pid",
         "age_days",
+        "unseen",  # a child that several tests share is started by whichever of them comes first
     }
 )
+# How the reason of an expected failure reads: its issue, and the last day on which it may still fail.
+EXPECTED_FAILURE = re.compile(r"https?://\S+ until (\d{4}-\d{2}-\d{2})\b")
 _PORT = re.compile(r"(127\.0\.0\.1|\[::1\]|localhost):\d{1,5}(?!\d)")
 
 

@@ -6,12 +6,14 @@ Room: `lanes.cli` alone comes in. It has one thread, because a namespace can onl
 from __future__ import annotations
 
 import fcntl
+import os
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,19 +22,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, NoReturn, cast
 
-from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, write_not_run
+from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, clear_folder, write_not_run
 from lanes.bundle_reading import read_bundle
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
 from lanes.errors import UsageError
 from lanes.guard import REFUSED
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.namespace import Entry, enter_namespace, namespace_id
+from lanes.one_copy import check_loops, check_one_copy
 from lanes.policy import LANES, LanePolicy, Marker
 from lanes.providers import TABLE, Provider, has_key, load_providers
-from lanes.pytest_command import build_command, check_arguments, names_files
+from lanes.pytest_command import PytestArguments, build_command, check_arguments
 from lanes.record import Subject, digest_bytes, group_to_json
 from lanes.spool import FACTS_FILE, SUMMARY_FILE, RefusalReader, read_canaries, read_document, write_document
 from lanes.subject import current_subject
+from lanes.tether import PARENT_VARIABLE
 
 EXIT_PASSED = 0
 EXIT_FAILED = 1
@@ -50,8 +54,9 @@ _CONFIGURATION_FILES = ("tox.ini", "pyproject.toml", "lanes/claims.toml")
 class LaneRequest:
     """What a person asked for.
 
-    Shape: `environment` is the name the lane was asked for by, which is its own when that is empty; `pytest_arguments`
-    go to pytest as they are, except that those which would change what a lane is are refused.
+    Shape: `environment` is the name the lane was asked for by, which is its own when that is empty; `run_id` is made
+    for this run when it is empty, and shards of one run are given theirs; `pytest_arguments` go to pytest as they are,
+    except that those which would change what a lane is are refused.
     """
 
     policy: LanePolicy
@@ -65,6 +70,7 @@ class LaneRequest:
     require_depth: Literal["D2", "D3"] = "D2"
     pytest_arguments: tuple[str, ...] = ()
     environment: str = ""
+    run_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,9 @@ class LaneOutcome:
 def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
     """Run one lane and leave its bundle under the output folder.
 
-    Raises: UsageError before anything was started or written.
+    Raises: UsageError before any test was started and any evidence written.
     """
-    check_arguments(request.root, request.policy, request.pytest_arguments)
+    arguments = check_arguments(request.root, request.policy, request.pytest_arguments)
     providers = load_providers()
     with _held_place(request, _mark_of(request, environ)):
         work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
@@ -93,7 +99,7 @@ def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
             run = _Run(request, environ, providers, work)
             if not request.policy.keyless and not any(has_key(environ, provider) for provider in providers):
                 return run.leave_not_run()
-            return run.start()
+            return run.start(arguments)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
@@ -173,7 +179,7 @@ class _Run:
         self._environ = environ
         self._providers = providers
         self._started_at = started.strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._run_id = f"{request.policy.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        self._run_id = request.run_id or f"{request.policy.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         self._mark = _mark_of(request, environ)
         self._subject: Subject = current_subject(request.root)
         self._configuration = _configuration(request.root)
@@ -199,9 +205,11 @@ class _Run:
         note = f"lane {request.policy.name!r}: not run: no key; set {names}"
         return LaneOutcome(code, self._subject, notes=(note,))
 
-    def start(self) -> LaneOutcome:
+    def start(self, arguments: PytestArguments) -> LaneOutcome:
         """Enter the wall, run pytest inside and judge what it left."""
         request = self._request
+        check_one_copy(request.root, request.policy.name)
+        clear_folder(self._folder)  # a run that dies early must not speak through an older one
         tracked = TrackedFiles(request.root)
         entry = Entry(namespace_id())
         if request.policy.keyless:
@@ -210,8 +218,9 @@ class _Run:
             entry = Entry(entry.outside, "a lane with a network stands in no wall")
         environment = self._environment(entry.outside)
         self._write_facts(environment)
-        command = build_command(request.root, request.policy, request.workers, request.pytest_arguments)
-        process_id, code = _run_to_the_end(command, environment.variables, request.root)
+        command = build_command(request.root, request.policy, request.workers, arguments)
+        variables = {**environment.variables, PARENT_VARIABLE: str(os.getpid())}
+        process_id, code = _run_to_the_end(command, variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
         changed = tracked.changed() if request.policy.keyless else ()
         leaks = remove_secrets(self._folder, environment.secrets)  # what this run wrote, and nothing of other runs
@@ -224,7 +233,9 @@ class _Run:
         )
         exit_code = self._exit_code(code, void=bool(breaches))
         amend_trailer(self._folder, exit_code=exit_code, breaches=breaches)
-        notes = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
+        notes: tuple[str, ...] = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
+        if request.shard_total > 1 and not request.run_id:
+            notes += (f"shard {request.shard_index} of run {self._run_id}: give the others --run-id {self._run_id}",)
         return LaneOutcome(exit_code, self._subject, breaches, notes)
 
     def _environment(self, outside: str) -> LaneEnvironment:
@@ -252,7 +263,6 @@ class _Run:
                 "started_at": self._started_at,
                 "secret": secrets.token_hex(16),
                 "configuration": dict(self._configuration),
-                "filtered": names_files(self._request.root, self._request.pytest_arguments),
             },
         )
 
@@ -276,7 +286,12 @@ class _Run:
         ]
         if any(canary.outcome != REFUSED for canary in canaries if canary.pid != process_id):
             failed.append("guard not shown in a child process")
-        return (*(f"{text}, {count} tries" if count > 1 else text for text, count in breaches.items()), *failed)
+        loops = Counter(canary.loop for canary in canaries if canary.loop is not None and canary.when == "end")
+        return (
+            *(f"{text}, {count} tries" if count > 1 else text for text, count in breaches.items()),
+            *failed,
+            *check_loops(loops, self._subject.loop_digest),
+        )
 
     def _judged_refusals(self) -> dict[str, int]:
         summary = read_document(self._spool / SUMMARY_FILE) or {}

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
-from typing import TypeGuard, cast
+from typing import cast
 
-import certifi
 import httpx
 
 from lanes.environment import override_names
 from lanes.errors import GuardError
 from lanes.policy import MODULES_REFUSED_WITH_KEY
-from lanes.providers import Provider, trust_store_digest
+from lanes.providers import Provider, verified_context
 from lanes.record import Json, JsonObject, digest_bytes, digest_json
+from lanes.seal import seal, tls_facts
 from lanes.spoken import Spoken, parse_object, read_spoken
 
 
@@ -57,13 +57,18 @@ class _Exchange:
 class SealedTransport(httpx.AsyncBaseTransport):
     """An httpx transport to one provider, and what came over its wire.
 
-    Limits: one observation; a client may close it, and another may go on.
-    Raises: GuardError for a request to any other place, before a byte is sent.
+    Limits: one observation; a client may close it, and another may go on. An inner transport is for tests of this
+    room; what it answers says so.
+    Raises: GuardError, before a byte is sent, for a request to any other place, and when something on the way was put
+    in the place of another thing.
     """
 
     def __init__(self, provider: Provider, *, inner: httpx.AsyncBaseTransport | None = None) -> None:
         self.provider = provider
-        self._inner = inner or _verified_transport()
+        self._context = verified_context()
+        self._inner = inner or httpx.AsyncHTTPTransport(verify=self._context, trust_env=False, http2=False, retries=0)
+        self._find_breaks = seal(self._inner, self._context)
+        self._in_the_way: set[str] = set() if inner is None else {"another transport inside the channel"}
         self._exchanges: list[_Exchange] = []
         self._challenge: str | None = None
 
@@ -75,10 +80,13 @@ class SealedTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request to the provider and watch how it is answered."""
         self._check(request)
+        self._check_seal()
         body = parse_object(await request.aread())
         sent_s = time.monotonic()
         response = await self._inner.handle_async_request(request)
-        exchange = _Exchange(body, _wire_facts(request, response), response.status_code, sent_s)
+        self._in_the_way.update(self._find_breaks(self._inner))
+        wire = _wire_facts(request, response, self._context)
+        exchange = _Exchange(body, wire, response.status_code, sent_s)
         self._exchanges.append(exchange)
         response.stream = _WatchedStream(cast("httpx.AsyncByteStream", response.stream), exchange)
         return response
@@ -112,7 +120,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
             "provider_ids": [_id_digest(each.spoken.id) for each in self._exchanges if each.spoken.id],
             "ttfb_ms": None if first is None else _since(first, first.first_byte_s),
             "override_variables": list(override_names(os.environ)),
-            "recorders": sorted(name for name in MODULES_REFUSED_WITH_KEY if name in sys.modules),
+            "recorders": sorted({*self._in_the_way, *(sys.modules.keys() & {*MODULES_REFUSED_WITH_KEY})}),
             "root_conversations": sum(1 for each in self._exchanges if each.is_root and each.is_finished),
             "nonce": self._nonce(),
             "observed_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -126,6 +134,13 @@ class SealedTransport(httpx.AsyncBaseTransport):
                 f"a request to {place.scheme}://{place.host}{place.path} is not for provider {self.provider.name!r}"
             )
             raise GuardError(message, expected=f"{self.provider.base_url}, path {self.provider.path_prefix}…")
+
+    def _check_seal(self) -> None:
+        breaks = self._find_breaks(self._inner)
+        self._in_the_way.update(breaks)
+        if breaks:
+            message = f"the live channel was opened: {', '.join(breaks)} is not what it was"
+            raise GuardError(message, fix="ask the model through the channel as it is given", code="CHANNEL_OPENED")
 
     def _note(self, exchange: _Exchange) -> dict[str, Json]:
         spoken = exchange.spoken
@@ -176,12 +191,7 @@ class _WatchedStream(httpx.AsyncByteStream):
         await self._source.aclose()
 
 
-def _verified_transport() -> httpx.AsyncHTTPTransport:
-    context = ssl.create_default_context(cafile=certifi.where())
-    return httpx.AsyncHTTPTransport(verify=context, trust_env=False, http2=False, retries=0)
-
-
-def _wire_facts(request: httpx.Request, response: httpx.Response) -> dict[str, Json]:
+def _wire_facts(request: httpx.Request, response: httpx.Response, context: ssl.SSLContext) -> dict[str, Json]:
     """What only an answer from a socket can show; a canned one has no stream and shows nothing."""
     stream = response.extensions.get("network_stream")
     peer = stream.get_extra_info("server_addr") if stream is not None else None
@@ -197,32 +207,10 @@ def _wire_facts(request: httpx.Request, response: httpx.Response) -> dict[str, J
         },
         "peer_ip": peer_ip,
         "peer_scope": _scope(peer_ip),
-        "tls": _tls_facts(tls) if _is_genuine(tls) else None,
+        "tls": tls_facts(tls, context, request.url.host),
         "proxy_used": False,  # the transport was built without one and asks no environment
         "date_skew_ms": _date_skew_ms(response.headers.get("date")),
     }
-
-
-def _is_genuine(tls: object) -> TypeGuard[ssl.SSLObject | ssl.SSLSocket]:
-    """Whether it is the standard library's own object and no look-alike: a subclass says what it likes."""
-    return type(tls) in {ssl.SSLObject, ssl.SSLSocket}
-
-
-def _tls_facts(tls: ssl.SSLObject | ssl.SSLSocket) -> JsonObject:
-    certificate = tls.getpeercert(binary_form=True)
-    told = tls.getpeercert() or {}
-    issuer = ", ".join(f"{name}={value}" for part in told.get("issuer", ()) for name, value in cast("_Names", part))
-    return {
-        "version": tls.version(),
-        "cert": digest_bytes(certificate) if certificate else None,
-        "issuer": issuer,
-        "name_verified": tls.context.check_hostname,
-        "chain_verified": tls.context.verify_mode == ssl.CERT_REQUIRED,
-        "trust_store": trust_store_digest(),
-    }
-
-
-_Names = tuple[tuple[str, str], ...]
 
 
 def _scope(peer_ip: str | None) -> str | None:

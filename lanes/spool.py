@@ -10,8 +10,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from lanes.guard import CANARIES_FILE, REFUSALS_FILE
+from lanes.guard import CANARIES_FILE, REFUSALS_FILE, UNSEEN_FILE
 from lanes.record import Json
 
 COLLECTED_FILE = "collected.json"
@@ -33,19 +34,42 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One outcome of the canaries of one process."""
+    """One outcome of the canaries of one process, and the file that it has its loop from, if it has loaded one."""
 
     pid: int
     when: str
     outcome: str
+    loop: str | None = None
+
+
+class _Lines:
+    """The complete lines that were appended to a file since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> tuple[dict[str, Any], ...]:
+        """Read on from where the last look ended; the guard alone writes here, and it writes what it is read as."""
+        try:
+            size = os.stat(self._path).st_size  # noqa: PTH116 - asked twice per phase of every test
+        except FileNotFoundError:
+            return ()
+        if size <= self._offset:
+            return ()
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        complete = data.rfind(b"\n") + 1  # a line still being written is read next time
+        self._offset += complete
+        return tuple(json.loads(line) for line in data[:complete].splitlines())
 
 
 class RefusalReader:
     """Read the refusals that came since the last look, whoever they belong to."""
 
     def __init__(self, spool: Path) -> None:
-        self._path = spool / REFUSALS_FILE
-        self._offset = 0
+        self._lines = _Lines(spool / REFUSALS_FILE)
         self._by_item: dict[str | None, list[Refusal]] = {}
 
     def of_item(self, item: str | None) -> tuple[Refusal, ...]:
@@ -59,21 +83,23 @@ class RefusalReader:
         return tuple(refusal for refusals in self._by_item.values() for refusal in refusals)
 
     def _read(self) -> None:
-        try:
-            size = os.stat(self._path).st_size  # noqa: PTH116 - asked twice per phase of every test
-        except FileNotFoundError:
-            return
-        if size <= self._offset:
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            data = file.read()
-        complete = data.rfind(b"\n") + 1  # a line still being written is read next time
-        self._offset += complete
-        for line in data[:complete].splitlines():
-            row = json.loads(line)
+        for row in self._lines.read():
             refusal = Refusal(row["item"], row["module"], row["what"], row["code"], row["pid"])
             self._by_item.setdefault(refusal.item, []).append(refusal)
+
+
+class UnseenReader:
+    """Read what items started that the guard of a process cannot look into."""
+
+    def __init__(self, spool: Path) -> None:
+        self._lines = _Lines(spool / UNSEEN_FILE)
+        self._by_item: dict[str | None, set[str]] = {}
+
+    def of_item(self, item: str | None) -> tuple[str, ...]:
+        """Return what an item has started so far, each kind once, in a stable order."""
+        for row in self._lines.read():
+            self._by_item.setdefault(row["item"], set()).add(row["what"])
+        return tuple(sorted(self._by_item.get(item, ())))
 
 
 def read_canaries(spool: Path) -> tuple[Canary, ...]:
@@ -82,7 +108,7 @@ def read_canaries(spool: Path) -> tuple[Canary, ...]:
     if not path.exists():
         return ()
     rows = [json.loads(line) for line in path.read_bytes().splitlines()]
-    return tuple(Canary(row["pid"], row["when"], row["outcome"]) for row in rows)
+    return tuple(Canary(row["pid"], row["when"], row["outcome"], row["loop"]) for row in rows)
 
 
 def write_document(path: Path, document: Mapping[str, Json]) -> None:

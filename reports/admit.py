@@ -214,7 +214,7 @@ def _check_recorder(record: Record, admission: Admission) -> _Broken:
     if not isinstance(recorders, list):
         return "recorder", "nothing says that no recorder or mock was loaded"
     if recorders:
-        return "recorder", f"loaded in the process: {', '.join(str(name) for name in recorders)}"
+        return "recorder", f"it stood in the way: {', '.join(str(name) for name in recorders)}"
     for used in told_everywhere(record, "proxy_used"):
         if used is False:
             continue

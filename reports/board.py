@@ -196,6 +196,8 @@ def _cell(items: Sequence[Item], column: gathering.Column, *, has_gap: bool) -> 
             return NotRun(reason, tally)
         case "blocked":
             return Blocked(reason, tally)
+        case "passed" if column.unseen is not None:
+            return NotRun(column.unseen, tally)
         case _:
             proofs: tuple[LiveProof | Observed, ...] = tuple(proof for item in items for proof in item.proofs)
             return Proven(status, tuple(dict.fromkeys(proofs)), tally, _detail(items, leading))

@@ -16,7 +16,7 @@ from reports.facts import model_facts
 from reports.items import Item, Notice, Void
 from reports.judge import Judged, judge
 from reports.missing import missing_items
-from reports.soundness import FOREIGN, Findings, Rules, guard_down, is_sound, is_tampered
+from reports.soundness import FOREIGN, Findings, Rules, guard_down, has_been_judged, is_sound, is_tampered
 
 LOCAL_ENVIRONMENT = "real-local"
 LOCAL_COLUMN = "real:local"
@@ -30,6 +30,7 @@ class Column:
     bundles: tuple[Bundle, ...] = ()
     not_run: Reason | None = None
     is_filtered: bool = False  # only when every run of it was: one that ran everything knows what has no test
+    unseen: Reason | None = None  # why nobody knows all of its items; then none of its claims has passed
 
 
 @dataclass(slots=True)
@@ -113,6 +114,7 @@ def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, ga
     down = guard_down(bundles)
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
+    _note_unseen(bundles, lane, findings)
     places = {column_id, *(place for place, _node_id in observed)}
     columns = {place: gathered.columns.setdefault(place, Column()) for place in sorted(places)}
     for (place, node_id), observations in sorted(observed.items()):
@@ -126,6 +128,7 @@ def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, ga
         column.items.sort(key=lambda item: item.node_id)
         column.bundles += bundles
         column.is_filtered = all(_is_filtered(bundle.header) for bundle in column.bundles)
+        column.unseen = _why_unseen(column.bundles)
     if not any(column.items for column in columns.values()):
         columns[column_id].not_run = _reason_not_run(bundles)
 
@@ -138,7 +141,7 @@ def _judge_bundle(bundle: Bundle, rules: Rules) -> tuple[list[Judged], list[Void
     for record in bundle.records:
         outcome = _judge_record(record, bundle.header, listed, rules)
         if isinstance(outcome, Judged):
-            kept.append(outcome)
+            kept.append(outcome if has_been_judged(bundle) else _withheld(outcome))
         else:
             refused.append(_void(lane, record, outcome))
     if is_tampered(bundle, [each.record for each in kept], len(refused)):
@@ -146,6 +149,26 @@ def _judge_bundle(bundle: Bundle, rules: Rules) -> tuple[list[Judged], list[Void
         refused += [_void(lane, each.record, changed) for each in kept]
         kept = []
     return kept, refused
+
+
+def _note_unseen(bundles: Sequence[Bundle], lane: str, findings: Findings) -> None:
+    """Name what the guard of a process could not look into, where no wall of the host stood around it."""
+    tests: dict[str, set[str]] = {}
+    for bundle in bundles:
+        for record in bundle.records if bundle.header.guard_depth == "D2" else ():
+            unseen = (record.guard or {}).get("unseen")
+            for what in unseen if isinstance(unseen, list) else ():
+                tests.setdefault(str(what), set()).add(record.node_id)
+    if tests:
+        told = ", ".join(f"{what} ({len(tests[what])})" for what in sorted(tests))
+        findings.notices.add(Notice(lane, "note", f"tests started what depth D2 does not look into: {told}"))
+
+
+def _withheld(judged: Judged) -> Judged:
+    """What a record is worth whose run nobody judged to the end: a failure stays one, a pass is none yet."""
+    if judged.status not in {"passed", "stale", "flaky"}:
+        return judged
+    return Judged(judged.record, "blocked", Reason("unjudged"))
 
 
 def _void(lane: str, record: Record, refusal: Refusal) -> Void:
@@ -174,6 +197,21 @@ def _claims_of(record: Record, rules: Rules) -> tuple[str, ...]:
 
 def _is_filtered(header: BundleHeader) -> bool:
     return bool(header.deselected) or header.extra.get("filtered") is True
+
+
+def _why_unseen(bundles: Sequence[Bundle]) -> Reason | None:
+    """Why the items of a column are not all known; None when one run at least listed the whole lane."""
+    not_loaded = sorted({name for bundle in bundles for name in _not_loaded(bundle)})
+    if not_loaded:
+        return Reason("not-loaded", ", ".join(not_loaded))
+    if bundles and all(bundle.header.extra.get("filtered") is True for bundle in bundles):
+        return Reason("deselected", "only a part of the lane was looked into")
+    return None
+
+
+def _not_loaded(bundle: Bundle) -> Iterable[str]:
+    found = None if bundle.trailer is None else bundle.trailer.extra.get("not_loaded")
+    return (str(name) for name in found) if isinstance(found, Mapping) else ()
 
 
 def _reason_not_run(bundles: Sequence[Bundle]) -> Reason:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lanes.policy import PROVENANCES, LanePolicy
-from lanes.record import REASONS, Json, JsonObject, Record, answer_class, count_classes
+from lanes.record import EXPECTED_FAILURE, REASONS, Json, JsonObject, Record, answer_class, count_classes
 from reports.admit import Admission, LiveProof, Refusal, admit
 from reports.cells import Observed, Reason, Status
 
@@ -98,7 +98,7 @@ def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, g
     notes = _ageing(record)
     detail = "scripted" if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
     if record.verdict == "failed":
-        return Judged(record, "failed", _failure_reason(record), proof, detail, notes)
+        return Judged(record, "failed", _failure_reason(record, is_ours=guarded), proof, detail, notes)
     if guarded and (down := _guard_down(record.guard)):
         return Judged(record, "blocked", Reason("guard-down", down))
     if law := _broken_law(record, answers_needed):
@@ -132,8 +132,12 @@ def _reason(record: Record, fallback: str) -> Reason:
     return Reason(record.reason_code, record.reason_text)
 
 
-def _failure_reason(record: Record) -> Reason | None:
-    return None if record.reason_code is None else Reason(record.reason_code, record.reason_text)
+def _failure_reason(record: Record, *, is_ours: bool = True) -> Reason | None:
+    if record.reason_code is None:
+        return None
+    if is_ours and record.reason_code == "known-failure" and EXPECTED_FAILURE.search(record.reason_text) is None:
+        return Reason("undeclared-failure", record.reason_text)  # by its own word alone no failure is a known one
+    return Reason(record.reason_code, record.reason_text)
 
 
 def _guard_down(guard: JsonObject | None) -> str:

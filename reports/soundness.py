@@ -104,6 +104,11 @@ def is_tampered(bundle: Bundle, kept: Sequence[Record], refused: int) -> bool:
     return culprits == 0 or len(kept) + culprits != trailer.count
 
 
+def has_been_judged(bundle: Bundle) -> bool:
+    """Whether the run of a bundle came to its end, and whoever started it has looked at all that it left."""
+    return bundle.trailer is not None and bundle.trailer.is_judged
+
+
 def guard_down(bundles: Sequence[Bundle]) -> str:
     """Why the guard of a lane was not shown to work in one of its bundles; empty when it was."""
     for bundle in bundles:

@@ -19,7 +19,7 @@ VOID = 3
 NOT_LIVE = 4
 NOTHING_RUN = 5
 
-_PARTIAL = frozenset({"deselected"})  # a person who filters has asked for less
+_PARTIAL = frozenset({"deselected"})  # who filters a lane has asked that run for less; the whole board still lacks it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def exit_code(board: Board, asked: Asked = EVERYTHING) -> int:
         return FAILED
     if not any(column.bundles for column in columns) or any(_ran_nothing(column) for column in columns):
         return NOTHING_RUN
-    if any(_has_gap(board.rows, column, strict=asked.strict) for column in columns):
+    if any(_has_gap(board.rows, column, asked) for column in columns):
         return FAILED
     if any(notice.kind in {"torn", "missing shard"} and notice.lane in lanes for notice in board.notices):
         return FAILED
@@ -79,22 +79,22 @@ def _ran_nothing(column: Column) -> bool:
     return bool(column.items) and column.item_tally.not_run == column.item_tally.total
 
 
-def _has_gap(rows: Sequence[Row], column: Column, *, strict: bool) -> bool:
+def _has_gap(rows: Sequence[Row], column: Column, asked: Asked) -> bool:
     if column.is_live:
         return False
-    return any(column.lane in row.claim.required and not _is_met(row.cells[column.id], strict=strict) for row in rows)
+    return any(column.lane in row.claim.required and not _is_met(row.cells[column.id], asked) for row in rows)
 
 
-def _is_met(cell: Cell | None, *, strict: bool) -> bool:
+def _is_met(cell: Cell | None, asked: Asked) -> bool:
     match cell:
         case None:
             return True
         case Proven():
             if cell.verdict == "failed":
                 return cell.tally.known == cell.tally.failed
-            return cell.verdict == "passed" or not strict
+            return cell.verdict == "passed" or not asked.strict
         case NotRun():
-            return cell.reason.code in _PARTIAL
+            return bool(asked.lanes) and cell.reason.code in _PARTIAL
         case _:
             return False
 

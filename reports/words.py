@@ -39,7 +39,8 @@ def _led_words(code: str, status: Status, tally: Tally) -> str:
     rest = _rest(tally, status)
     if not rest and tally.total <= 1:
         return f"{status}: {reason}"
-    return ", ".join([f"{status} {tally.of(status)} ({reason})", *rest])
+    lead = f"{status} {tally.of(status)}" if tally.of(status) else status  # without a number: nobody knows how many
+    return ", ".join([f"{lead} ({reason})", *rest])
 
 
 def _rest(tally: Tally, leading: Status) -> list[str]:

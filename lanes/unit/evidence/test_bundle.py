@@ -14,6 +14,7 @@ from lanes.bundle import (
     ExpectedItem,
     amend_trailer,
     bundle_folder,
+    clear_folder,
     find_bundles,
     write_not_run,
 )
@@ -300,3 +301,84 @@ def test_bundles_are_found_in_a_stable_order_wherever_they_lie(tmp_path: Path) -
 
 def test_no_output_folder_holds_no_bundles(tmp_path: Path) -> None:
     assert find_bundles(tmp_path / "nowhere") == ()
+
+
+def test_a_trailer_counts_as_judged_only_once_the_parent_has_amended_it(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "b", HEADER)
+    writer.close(canary_end="refused", is_judged=False)
+    before = read_bundle(tmp_path / "b")
+
+    amend_trailer(tmp_path / "b", exit_code=0)
+
+    after = read_bundle(tmp_path / "b")
+    assert before.trailer is not None
+    assert after.trailer is not None
+    assert (before.trailer.is_judged, [problem.code for problem in before.problems]) == (False, ["unjudged"])
+    assert (after.trailer.is_judged, after.problems) == (True, ())
+
+
+def test_a_trailer_that_says_nothing_of_a_judgement_is_unjudged(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a")
+    path = tmp_path / "b" / "trailer.json"
+    trailer = json.loads(path.read_text("utf-8"))
+    del trailer["judged"]
+    path.write_text(json.dumps(trailer), "utf-8")
+
+    assert codes(tmp_path / "b") == ["unjudged"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "7", '{"breaches": 7}', ""], ids=["deep", "number", "odd", "empty"])
+def test_amending_a_damaged_trailer_leaves_it_to_its_reader(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "b", "a")
+    (tmp_path / "b" / "trailer.json").write_text(text, "utf-8")
+
+    amend_trailer(tmp_path / "b", exit_code=0)
+
+    assert (tmp_path / "b" / "trailer.json").read_text("utf-8") == text
+    assert read_bundle(tmp_path / "b").problems != ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            {"shard": {"index": 1, "total": 10**9}}, "shard 1 of 1000000000 is none; 1 to 1000 are", id="total"
+        ),
+        pytest.param({"shard": {"index": 3, "total": 2}}, "shard 3 of 2 is none", id="index-past-total"),
+        pytest.param({"shard": {"index": 0, "total": 2}}, "shard 0 of 2 is none", id="index-zero"),
+        pytest.param({"configuration": 7}, "configuration is no object", id="configuration"),
+        pytest.param({"configuration": ["a"]}, "configuration is no object", id="configuration-list"),
+        pytest.param({"guard_depth": "\ud800"}, "guard_depth is '\\ud800'", id="depth-half-a-character"),
+        pytest.param({"guard_depth": "D9"}, "guard_depth is 'D9'", id="depth-unknown"),
+        pytest.param({"expected": {"items": 7}}, "wrong type", id="items"),
+        pytest.param({"deselected": 7}, "wrong type", id="deselected"),
+    ],
+)
+def test_a_header_that_cannot_be_meant_is_unreadable_and_says_which_field(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    write(tmp_path / "b", "a")
+    path = tmp_path / "b" / "header.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **change}), "utf-8")
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([problem.code for problem in bundle.problems], bundle.records) == (["unreadable"], ())
+    assert said in bundle.problems[0].text
+
+
+def test_a_header_nested_without_end_is_unreadable(tmp_path: Path) -> None:
+    write(tmp_path / "b", "a")
+    (tmp_path / "b" / "header.json").write_text("[" * 100_000, "utf-8")
+
+    assert codes(tmp_path / "b") == ["unreadable"]
+
+
+def test_what_lies_where_a_bundle_will_be_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    for name in ("file", "link", "nowhere/b"):
+        clear_folder(tmp_path / name)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "nowhere"]

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import pytest
 
+DECLARED = "reason='https://example.com/1 until 2999-01-01'"
+
 
 @pytest.mark.parametrize(
     ("mark", "message"),
     [
-        pytest.param("reason='later'", "an expected failure names its issue and its last day", id="no-issue"),
-        pytest.param("", "an expected failure names its issue and its last day", id="no-reason"),
         pytest.param(
-            "reason='https://example.com/1 until 2999-13-01'",
+            "strict=True, reason='later'", "an expected failure names its issue and its last day", id="no-issue"
+        ),
+        pytest.param("strict=True", "an expected failure names its issue and its last day", id="no-reason"),
+        pytest.param(
+            "strict=True, reason='https://example.com/1 until 2999-13-01'",
             "an expected failure names its issue and its last day",
             id="no-such-day",
         ),
-        pytest.param(
-            "reason='https://example.com/1 until 2999-01-01', strict=False", "an expected failure is strict", id="loose"
-        ),
+        pytest.param(f"{DECLARED}, strict=False", "an expected failure is strict", id="loose"),
+        pytest.param(DECLARED, "an expected failure is strict", id="as-strict-as-the-settings-say"),
+        pytest.param(f"{DECLARED}, strict=True, run=False", "an expected failure is run", id="never-run"),
     ],
 )
 def test_status_36_an_expected_failure_is_strict_and_has_an_issue_and_a_last_day(
@@ -29,3 +33,109 @@ def test_status_36_an_expected_failure_is_strict_and_has_an_issue_and_a_last_day
 
     assert (ended.exit_code, message in ended.stdout) == (2, True)
     assert project.records("unit") == {}
+
+
+BODIES = f"""
+import unittest
+
+import pytest
+
+MARK = pytest.mark.xfail({DECLARED}, strict=True)
+LATE = pytest.mark.xfail(reason='https://example.com/1 until 2001-01-01', strict=True)
+
+
+def test_says_so_itself():
+    pytest.xfail('later')
+
+
+def test_says_so_with_an_issue():
+    pytest.xfail('https://example.com/1 until 2999-01-01')
+
+
+@pytest.fixture
+def gives_up():
+    pytest.xfail('later')
+
+
+def test_in_its_setup(gives_up):
+    pass
+
+
+@pytest.fixture
+def gives_up_late():
+    yield
+    pytest.xfail('later')
+
+
+def test_in_its_teardown(gives_up_late):
+    pass
+
+
+def test_marks_itself_without_an_issue(request):
+    request.applymarker(pytest.mark.xfail(reason='later', strict=True))
+    assert False
+
+
+def test_marks_itself_loosely_and_passes(request):
+    request.applymarker(pytest.mark.xfail({DECLARED}, strict=False))
+
+
+def test_marks_itself_past_its_day(request):
+    request.applymarker(LATE)
+    assert False
+
+
+class TestLate:
+    pytestmark = LATE
+
+    def test_of_a_class_past_its_day(self):
+        assert False
+
+
+class Old(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_of_unittest(self):
+        assert False
+
+
+@MARK
+def test_declared():
+    assert False
+"""
+
+
+@pytest.fixture(scope="module")
+def bodies(make_project):
+    project = make_project("bodies")
+    project.write("lanes/unit/test_bodies.py", BODIES)
+    return project.run("run", "unit"), project.records("unit")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("test_says_so_itself", "undeclared-failure"),
+        ("test_says_so_with_an_issue", "undeclared-failure"),
+        ("test_in_its_setup", "undeclared-failure"),
+        ("test_in_its_teardown", "undeclared-failure"),
+        ("test_marks_itself_without_an_issue", "undeclared-failure"),
+        ("test_marks_itself_loosely_and_passes", "unexpected-pass"),
+        ("test_marks_itself_past_its_day", "failure-expired"),
+        ("TestLate::test_of_a_class_past_its_day", "failure-expired"),
+        ("Old::test_of_unittest", "undeclared-failure"),
+        ("test_declared", "known-failure"),
+    ],
+)
+def test_status_36_a_failure_is_known_only_when_it_was_declared_before_the_test_ran(
+    bodies, name: str, code: str
+) -> None:
+    record = bodies[1][name]
+
+    assert (record.verdict, record.reason_code) == ("failed", code)
+
+
+def test_status_36_a_run_with_a_failure_that_nobody_declared_is_no_success(bodies) -> None:
+    ended = bodies[0]
+
+    assert ended.exit_code == 1
+    assert "test_says_so_itself: it calls its failure expected while it runs: later [USAGE]" in ended.stdout

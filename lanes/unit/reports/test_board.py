@@ -68,9 +68,25 @@ def test_nothing_at_all_is_five_columns_of_lanes_not_run(evidence: Evidence) -> 
         ),
         pytest.param(
             "offline",
-            {"verdict": "failed", "attempts": (Attempt(1, "failed"),), "reason_code": "known-failure"},
+            {
+                "verdict": "failed",
+                "attempts": (Attempt(1, "failed"),),
+                "reason_code": "known-failure",
+                "reason_text": "https://example.com/7 until 2999-01-01",
+            },
             "failed 1 (known)",
             id="known-failure",
+        ),
+        pytest.param(
+            "offline",
+            {
+                "verdict": "failed",
+                "attempts": (Attempt(1, "failed"),),
+                "reason_code": "known-failure",
+                "reason_text": "reason: later",
+            },
+            "failed 1",
+            id="edge36-known-by-its-own-word-alone",
         ),
         pytest.param(
             "offline",
@@ -212,6 +228,49 @@ def test_edge35_a_deselected_test_keeps_its_claim_from_passing(evidence: Evidenc
     bundle = evidence.bundle(*records, deselected=(evidence.item("test_3"),))
 
     assert words(evidence.fold(bundle), "offline") == "not run 1 (deselected), passed 2"
+
+
+def filtered(bundle: Bundle) -> Bundle:
+    return replace_header(bundle, extra={"filtered": True})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({}, "not run (deselected), passed 1", id="passed"),
+        pytest.param({"verdict": "failed", "attempts": (Attempt(1, "failed"),)}, "failed 1", id="failed"),
+        pytest.param({"attempts": (Attempt(1, "failed"), Attempt(2, "passed"))}, "flaky 1", id="flaky"),
+    ],
+)
+def test_edge35_what_passed_in_a_part_of_a_lane_is_shown_beside_a_cell_that_is_not_run(
+    evidence: Evidence, changes: dict[str, object], expected: str
+) -> None:
+    record = replace(evidence.record(), **changes)  # type: ignore[arg-type]
+
+    assert words(evidence.fold(filtered(evidence.bundle(record))), "offline") == expected
+
+
+def test_edge35_a_run_of_the_whole_lane_beside_it_lists_what_the_part_left_out(evidence: Evidence) -> None:
+    part = filtered(evidence.bundle(evidence.record(run_id="run-2"), run_id="run-2"))
+    whole = evidence.bundle(evidence.record(), evidence.record(node_id="lanes/offline/test_a.py::test_two"))
+
+    assert words(evidence.fold(part, whole), "offline") == "passed 2"
+
+
+def test_edge35_a_part_of_the_real_lane_fills_no_real_cell(evidence: Evidence) -> None:
+    board = evidence.fold(filtered(evidence.bundle(evidence.live_record())))
+
+    assert (words(board, "real"), board.banner) == ("not run (deselected), passed 1", NO_LIVE)
+
+
+def test_a_test_file_that_could_not_be_loaded_keeps_every_claim_from_passing(evidence: Evidence) -> None:
+    whole = evidence.bundle(evidence.record())
+    assert whole.trailer is not None
+    trailer = replace(whole.trailer, extra={"not_loaded": {"lanes/offline/test_b.py": "SyntaxError"}})
+
+    board = evidence.fold(replace(whole, trailer=trailer))
+
+    assert words(board, "offline") == "not run (a test file could not be loaded), passed 1"
 
 
 def test_a_claim_that_does_not_ask_for_a_lane_has_no_cell_there(evidence: Evidence) -> None:
@@ -397,11 +456,41 @@ def with_problem(bundle: Bundle, code: str) -> Bundle:
 
 
 def test_edge47_the_item_of_a_torn_line_is_blocked_and_the_others_count(evidence: Evidence) -> None:
-    bundle = evidence.bundle(evidence.record(), expected=[evidence.item(), evidence.item("test_two")], trailer=False)
+    bundle = evidence.bundle(evidence.record(), expected=[evidence.item(), evidence.item("test_two")])
 
     board = evidence.fold(with_problem(bundle, "torn"))
 
     assert (words(board, "offline"), notice_kinds(board)) == ("blocked 1 (evidence torn), passed 1", ["torn"])
+
+
+def unjudged(bundle: Bundle) -> Bundle:
+    assert bundle.trailer is not None
+    return replace(with_problem(bundle, "unjudged"), trailer=replace(bundle.trailer, is_judged=False))
+
+
+@pytest.mark.parametrize("ending", ["no-trailer", "trailer-of-a-parent-that-died"])
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({}, "blocked: its run was not judged to the end", id="passed"),
+        pytest.param(
+            {"attempts": (Attempt(1, "failed"), Attempt(2, "passed"))},
+            "blocked: its run was not judged to the end",
+            id="flaky",
+        ),
+        pytest.param({"verdict": "failed", "attempts": (Attempt(1, "failed"),)}, "failed 1", id="failed"),
+    ],
+)
+def test_a_pass_counts_only_once_the_run_was_judged_to_its_end(
+    evidence: Evidence, ending: str, changes: dict[str, object], expected: str
+) -> None:
+    record = replace(evidence.record(), **changes)  # type: ignore[arg-type]
+    whole = evidence.bundle(record)
+    bundle = replace(with_problem(whole, ending), trailer=None) if ending == "no-trailer" else unjudged(whole)
+
+    board = evidence.fold(bundle)
+
+    assert (words(board, "offline"), notice_kinds(board)) == (expected, ["torn"])
 
 
 def test_edge49_items_that_never_reported_are_blocked(evidence: Evidence) -> None:

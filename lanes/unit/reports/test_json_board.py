@@ -69,9 +69,10 @@ def problems(value: object, schema: dict[str, object], where: str = "$") -> list
 @pytest.fixture
 def board(evidence: Evidence) -> Board:
     """A board with every kind of cell, and with everything that can stand beside the cells."""
+    known = {"reason_code": "known-failure", "reason_text": "https://example.com/7 until 2999-01-01"}
     unit = [
         evidence.record("unit", "lanes/unit/test_a.py::test_1"),
-        evidence.record("unit", "lanes/unit/test_a.py::test_2", "failed", failure="boom", reason_code="known-failure"),
+        evidence.record("unit", "lanes/unit/test_a.py::test_2", "failed", failure="boom", **known),
     ]
     snapshot = evidence.record("snapshot", verdict="not run", reason_code="platform", reason_text="no forks")
     replay = evidence.record("replay", cassette={"age_days": 103, "entries": 1, "consumed": 1})

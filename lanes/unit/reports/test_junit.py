@@ -77,11 +77,12 @@ def test_failed_is_a_failure_with_its_text(evidence: Evidence) -> None:
 
 
 def test_a_known_failure_is_neither_passed_nor_a_failure(evidence: Evidence) -> None:
-    record = evidence.record(verdict="failed", failure="x", reason_code="known-failure", reason_text="issue 7")
+    reason = {"reason_code": "known-failure", "reason_text": "https://example.com/7 until 2999-01-01"}
+    record = evidence.record(verdict="failed", failure="x", **reason)
 
     assert one_case(evidence, record) == (
         {"tests": 1, "failures": 0, "errors": 0, "skipped": 1},
-        [("skipped", "known-failure", "failed (known): issue 7", None)],
+        [("skipped", "known-failure", "failed (known): https://example.com/7 until 2999-01-01", None)],
     )
 
 

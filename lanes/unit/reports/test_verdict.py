@@ -46,9 +46,24 @@ def test_one_lane_alone_is_judged_alone(evidence: Evidence) -> None:
     [
         pytest.param({"verdict": "failed", "attempts": (Attempt(1, "failed"),)}, FAILED, id="failed"),
         pytest.param(
-            {"verdict": "failed", "attempts": (Attempt(1, "failed"),), "reason_code": "known-failure"},
+            {
+                "verdict": "failed",
+                "attempts": (Attempt(1, "failed"),),
+                "reason_code": "known-failure",
+                "reason_text": "https://example.com/7 until 2999-01-01",
+            },
             PASSED,
             id="known-failure",
+        ),
+        pytest.param(
+            {
+                "verdict": "failed",
+                "attempts": (Attempt(1, "failed"),),
+                "reason_code": "known-failure",
+                "reason_text": "reason: later",
+            },
+            FAILED,
+            id="edge36-known-by-its-own-word-alone",
         ),
         pytest.param(
             {"verdict": "failed", "attempts": (Attempt(1, "failed"),), "reason_code": "failure-expired"},
@@ -80,6 +95,15 @@ def test_what_a_person_filtered_out_is_not_held_against_the_run(evidence: Eviden
     bundle = evidence.bundle(evidence.record(), deselected=(evidence.item("test_two"),))
 
     assert code(evidence, bundle, claims=claims, asked=Asked(("offline",))) == PASSED
+
+
+def test_edge35_a_lane_of_which_a_part_ran_leaves_a_gap_in_the_whole_board_alone(evidence: Evidence) -> None:
+    part = evidence.bundle(evidence.record(), extra={"filtered": True})
+    others = [bundle for bundle in whole(evidence) if bundle.header.lane != "offline"]
+
+    found = [code(evidence, part, *others, asked=Asked(lanes)) for lanes in (("offline",), ())]
+
+    assert found == [PASSED, FAILED]
 
 
 def test_a_failed_item_without_a_claim_is_1(evidence: Evidence) -> None:

@@ -1,0 +1,84 @@
+"""One copy: every process of a lane has the project's packages from the same place, or the lane does not start.
+
+Room: the runner comes in before anything was started. Who runs one copy and digests another proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lanes.errors import UsageError
+from lanes.subject import PACKAGE, digest_package, imported_folder
+
+_PACKAGES = (PACKAGE, "mock_provider", "lanes")
+_LOOK_TIMEOUT_S = 60
+_LOOK = """
+import importlib.util, json, os, sys
+found = {}
+for name in sys.argv[1:]:
+    spec = importlib.util.find_spec(name)
+    found[name] = os.path.dirname(spec.origin) if spec is not None and spec.origin else None
+sys.stdout.write(json.dumps(found))
+"""
+
+
+def check_one_copy(root: Path, lane: str) -> None:
+    """Check that this process, the tests at root and the programs they start elsewhere import the same packages.
+
+    Shape: two places with equal files are the same copy. A package that nobody finds is no matter.
+    Raises: UsageError that names the package and both places, code OTHER_COPY.
+    """
+    ours = {name: imported_folder(name) for name in _PACKAGES}
+    views = {
+        "its tests": _folders(root),
+        "the programs its tests start": _folders(Path(root.anchor), "-P"),
+    }
+    for whose, folders in views.items():
+        for name, place in ours.items():
+            other = folders.get(name)
+            if place == other or (place is not None and other is not None and _is_equal(place, other)):
+                continue
+            message = f"{whose} would have package {name!r} from {other or 'nowhere'}, this command has it from {place}"
+            raise UsageError(
+                message,
+                where=f"lane {lane!r}",
+                expected="one copy, so that the evidence is about what ran",
+                fix=f"start the lane with `tox -e {lane}`, or install the tree at hand: pip install -e .",
+                code="OTHER_COPY",
+            )
+
+
+def check_loops(folders: Mapping[str, int], loop_digest: str) -> tuple[str, ...]:
+    """Say which loops ran that are not the subject's, from the files that processes had their loop package from.
+
+    Shape: folders map such a file to the number of processes; one sentence for each copy.
+    """
+    return tuple(
+        f"{count} {'process' if count == 1 else 'processes'} ran the loop of another copy, {Path(file).parent} "
+        "[LOOP_MISMATCH]"
+        for file, count in sorted(folders.items())
+        if digest_package(Path(file).parent) != loop_digest
+    )
+
+
+def _is_equal(one: Path, other: Path) -> bool:
+    return digest_package(one) == digest_package(other)
+
+
+def _folders(where: Path, *options: str) -> dict[str, Path | None]:
+    """Where a Python child with these options finds the packages, when it is started in that folder."""
+    done = subprocess.run(
+        [sys.executable, *options, "-c", _LOOK, *_PACKAGES],
+        cwd=where,
+        capture_output=True,
+        timeout=_LOOK_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        return {}
+    found: dict[str, str | None] = json.loads(done.stdout)
+    return {name: None if place is None else Path(place).resolve() for name, place in found.items()}

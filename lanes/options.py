@@ -1,0 +1,110 @@
+"""Options: what the words on the command line may be, and the two places that most commands are given.
+
+Room: `lanes.cli` comes in. A word that cannot be meant is refused here, before anything is started or written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+from typing import NoReturn
+
+from lanes.bundle import MAX_SHARDS
+from lanes.errors import UsageError
+
+OUT = Path("reports") / "out"
+MAX_WORKERS = 64  # of one machine; more would be a slip
+MAX_NUMBER = 10**9
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it stands in file names of CI services and in one line
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports what is wrong as a usage error instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, where=self.prog, fix=f"{self.prog} --help shows the options")
+
+
+def build_parser(command: str, description: str, example: str) -> Parser:
+    """Build the parser of a command, with the options that every command has."""
+    parser = Parser(prog=f"lanes {command}", description=description, epilog=f"example: {example}", allow_abbrev=False)
+    parser.add_argument("--out", default=str(OUT), metavar="DIR", help=f"where evidence lies, {OUT} by default")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the project's root, this folder")
+    return parser
+
+
+def parse_root(text: str, *, needs_lanes: bool = True) -> Path:
+    """Return the project's root.
+
+    Raises: UsageError when there is no such folder, or when it has no lanes.
+    """
+    if not text:
+        raise UsageError("--root names nothing", expected="a folder", fix="leave --root out where this folder is meant")
+    root = Path(text).resolve()
+    if not root.is_dir():
+        raise UsageError(f"there is no folder {text!r}", where="--root", expected="the root of a project with lanes")
+    if needs_lanes and not (root / "lanes").is_dir():
+        message = "there is no folder lanes here"
+        raise UsageError(message, where=str(root), fix="start in the project's root, or name it: --root DIR")
+    return root
+
+
+def parse_out(root: Path, text: str) -> Path:
+    """Return the folder that evidence lies in, which need not be there yet.
+
+    Raises: UsageError when it can never be there.
+    """
+    if not text:
+        raise UsageError("--out names nothing", expected="a folder", fix=f"leave --out out where {OUT} is meant")
+    out = (root / text).resolve()
+    there = next(each for each in (out, *out.parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is no folder" if not there.is_dir() else "cannot be written"
+        raise UsageError(f"{there} {what}", where="--out", expected="a folder, or where one can be made")
+    return out
+
+
+def parse_number(where: str, flag: str, text: str, *, least: int, most: int) -> int:
+    """Return a whole number between two others.
+
+    Raises: UsageError.
+    """
+    is_short = len(text) <= len(str(most))  # of any length, it would take its time to be worked out
+    if is_short and text.isascii() and text.isdecimal() and least <= int(text) <= most:
+        return int(text)
+    raise UsageError(f"{flag} is {text[:80]!r}", where=where, expected=f"a number from {least} to {most}")
+
+
+def parse_workers(text: str) -> str:
+    """Return the number of workers, or `auto`.
+
+    Raises: UsageError.
+    """
+    return text if text == "auto" else str(parse_number("lanes run", "-n", text, least=0, most=MAX_WORKERS))
+
+
+def parse_run_id(text: str | None) -> str:
+    """Return the name of a run, empty when it is to get one of its own.
+
+    Raises: UsageError.
+    """
+    if text is None:
+        return ""
+    if _RUN_ID.fullmatch(text):
+        return text
+    message = f"--run-id is {text[:80]!r}"
+    raise UsageError(message, where="lanes run", expected="1 to 64 letters, digits, '.', '_' and '-', no sign first")
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return index and total of a shard.
+
+    Raises: UsageError.
+    """
+    found = _SHARD.fullmatch(text)
+    if found is not None and 1 <= int(found[1]) <= int(found[2]) <= MAX_SHARDS:
+        return int(found[1]), int(found[2])
+    raise UsageError(f"--shard is {text[:80]!r}", where="lanes run", expected=f"I/N with 1 <= I <= N <= {MAX_SHARDS}")
