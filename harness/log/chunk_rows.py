@@ -6,8 +6,9 @@ Room: pure; the store packs what it writes, loading unpacks it. A packed run rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from itertools import accumulate
+from operator import sub
+from typing import Any, TypeAlias, cast
 
 from harness.errors import InvalidEventError
 from harness.log.events import AssistantChunk, Event
@@ -98,13 +99,14 @@ class ChunkRow(Sequence[Event]):
 
 def pack(events: Sequence[Event]) -> list[JsonDict]:
     """The rows that hold these events: a packed row for each run of three or more like deltas, the event otherwise."""
+    marks = [_mark(event) for event in events]
     rows: list[JsonDict] = []
     at = 0
     while at < len(events):
         end = at + 1
-        mark = _mark(events[at])
+        mark = marks[at]
         if mark is not None:
-            while end < len(events) and events[end].seq == events[end - 1].seq + 1 and _mark(events[end]) == mark:
+            while end < len(events) and marks[end] == mark and events[end].seq == events[end - 1].seq + 1:
                 end += 1
         if end - at >= MIN_RUN:
             rows.append(_pack_run(events[at:end]))
@@ -120,36 +122,29 @@ def _mark(event: Event) -> tuple[object, ...] | None:
     if type(payload) is not AssistantChunk or event.ignorable:
         return None
     chunk = payload.chunk
-    if isinstance(chunk, TextDelta | ReasoningDelta):
+    if type(chunk) is TextDelta or type(chunk) is ReasoningDelta:
         return type(chunk), payload.turn, payload.step, chunk.index
-    if isinstance(chunk, ToolCallDelta):
+    if type(chunk) is ToolCallDelta:
         return type(chunk), payload.turn, payload.step, chunk.index, chunk.id, chunk.name
     return None
 
 
 def _pack_run(events: Sequence[Event]) -> JsonDict:
-    first = events[0].payload
-    assert isinstance(first, AssistantChunk)  # noqa: S101 - _mark proved it; tells the type checker
-    chunk = first.chunk
-    assert isinstance(chunk, TextDelta | ReasoningDelta | ToolCallDelta)  # noqa: S101 - likewise
-    data: JsonDict = {"turn": first.turn, "step": first.step, "index": chunk.index}
-    if isinstance(chunk, ToolCallDelta):
-        data["id"] = chunk.id
-        if chunk.name is not None:
-            data["name"] = chunk.name
-    data["dt"] = [event.time - before.time for before, event in pairwise(events)]
-    data["args" if isinstance(chunk, ToolCallDelta) else "texts"] = [_text_of(event) for event in events]
-    return {"type": _ROW_TYPES[type(chunk)], "seq0": events[0].seq, "time0": events[0].time, "data": data}
-
-
-def _text_of(event: Event) -> str:
-    payload = event.payload
-    assert isinstance(payload, AssistantChunk)  # noqa: S101 - _mark proved it; tells the type checker
-    chunk = payload.chunk
-    if isinstance(chunk, ToolCallDelta):
-        return chunk.arguments_delta
-    assert isinstance(chunk, TextDelta | ReasoningDelta)  # noqa: S101 - likewise
-    return chunk.text
+    pieces = cast("Sequence[AssistantChunk]", [event.payload for event in events])  # _mark proved what they are
+    deltas = cast("Sequence[Delta]", [piece.chunk for piece in pieces])
+    times = [event.time for event in events]
+    first = deltas[0]
+    data: JsonDict = {"turn": pieces[0].turn, "step": pieces[0].step, "index": first.index}
+    if isinstance(first, ToolCallDelta):
+        data["id"] = first.id
+        if first.name is not None:
+            data["name"] = first.name
+    data["dt"] = list(map(sub, times[1:], times))
+    if isinstance(first, ToolCallDelta):
+        data["args"] = [delta.arguments_delta for delta in cast("Sequence[ToolCallDelta]", deltas)]
+    else:
+        data["texts"] = [delta.text for delta in cast("Sequence[TextDelta | ReasoningDelta]", deltas)]
+    return {"type": _ROW_TYPES[type(first)], "seq0": events[0].seq, "time0": times[0], "data": data}
 
 
 def is_row(value: JsonDict) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ MAX_DEPTH = 200  # json of the standard library recurses; a fifth of its limit l
 
 Value = TypeVar("Value")
 _FIELDS: dict[type[object], tuple[str, ...]] = {}
+_GETTERS: dict[type[object], Callable[[Any], tuple[Any, ...]]] = {}  # all field values of a known dataclass at once
 
 
 def join_surrogates(text: str) -> str:
@@ -67,7 +69,7 @@ def _freeze_json(value: Any, depth: int) -> Json:  # Any: finding out what it is
         raise InvalidEventError(f"nested deeper than {MAX_DEPTH}, or a cycle")
     at: object = None
     try:
-        if isinstance(value, Mapping):
+        if kind is dict or isinstance(value, Mapping):
             copy: dict[str, Json] = {}
             for at, item in value.items():
                 if type(at) is not str:
@@ -109,12 +111,37 @@ def freeze_payload(payload: Value, where: str) -> Value:
 
     Only what is mutable is copied; frozen parts are shared. What a field may hold is validate's business.
     """
+    if _is_settled(payload):
+        return payload
     try:
         frozen: Value = _freeze_field(payload)
     except InvalidEventError as error:
         error.where = where + error.where
         raise
     return frozen
+
+
+def _is_settled(value: Any) -> bool:
+    """Whether freezing would give the value itself; True for nearly everything a loop appends."""
+    kind = type(value)
+    fields_of = _GETTERS.get(kind)
+    for item in fields_of(value) if fields_of is not None else value if kind is tuple else (value,):
+        inner = type(item)
+        if inner is str:
+            if not item.isascii() and join_surrogates(item) is not item:
+                return False
+        elif item is None or inner is int or inner is bool:
+            continue
+        elif (inner is not tuple and inner not in _GETTERS) or not _is_settled(item):
+            return False
+    return True
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) == 1:
+        get = attrgetter(names[0])
+        return lambda value: (get(value),)
+    return attrgetter(*names) if names else lambda _value: ()
 
 
 def _freeze_field(value: Any) -> Any:  # Any: walks the fields of every payload type alike
@@ -126,6 +153,7 @@ def _freeze_field(value: Any) -> Any:  # Any: walks the fields of every payload 
     names = _FIELDS.get(kind)
     if names is None and dataclasses.is_dataclass(kind):
         names = _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind))
+        _GETTERS[kind] = _getter(names)
     at: object = None
     try:
         if names is not None:

@@ -201,8 +201,14 @@ def check_input(message: Message, where: str) -> None:
             refuse(f"{where}.content[{at}]", f"a {type(block).__name__} is not input")
 
 
+def _is_index(value: object) -> bool:
+    return type(value) is int and 0 <= value <= MAX_SAFE_INTEGER
+
+
 def check_chunk(chunk: object, where: str) -> None:
     """Refuse a stream piece of an unknown kind or with a field out of its range."""
+    if type(chunk) is TextDelta and type(chunk.text) is str and _is_index(chunk.index):
+        return  # most of a log is this; a place is spelled only when it is needed
     match chunk:
         case TextDelta() | ReasoningDelta():
             check_count(chunk.index, f"{where}.index")

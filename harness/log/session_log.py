@@ -185,8 +185,7 @@ class SessionLog(Sequence[Event]):
         )
         self.restore(event)
         if self._observers:
-            self._unpublished.append(event)
-            self._publish()
+            self._publish(event)
         return event
 
     def restore(self, event: Event) -> None:
@@ -274,17 +273,23 @@ class SessionLog(Sequence[Event]):
 
         return detach
 
-    def _publish(self) -> None:
+    def _publish(self, event: Event) -> None:
         if self._publishing:
+            self._unpublished.append(event)
             return  # the loop below is running further up the stack and will come to it
+        if self._unpublished:  # an interrupt cut the loop below short
+            self._unpublished.append(event)
+            event = self._unpublished.popleft()
         self._publishing = True
         try:
-            while self._unpublished:
-                event = self._unpublished.popleft()
+            while True:
                 for observer in tuple(self._observers):
                     try:
                         observer(event)
                     except Exception as error:  # noqa: BLE001 - an observer may raise anything and may not veto history
                         self._report(error)
+                if not self._unpublished:
+                    return
+                event = self._unpublished.popleft()
         finally:
             self._publishing = False

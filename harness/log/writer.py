@@ -66,7 +66,7 @@ class SessionWriter:
         self._later = later if later is not None else asyncio.get_running_loop().call_later
         self._report = report
         self._timer: Timer | None = None
-        self._write: asyncio.Task[None] | None = None
+        self._write: asyncio.Future[None] | None = None
         self._broken: LogBusyError | None = None
         self._closed = False
         self._failing = False
@@ -132,43 +132,61 @@ class SessionWriter:
         if self._durable < len(self.log):
             self._start_write()
 
-    def _start_write(self) -> asyncio.Task[None]:
+    def _start_write(self) -> asyncio.Future[None]:
         """The write under way, or a new one of everything that waits."""
         if self._write is None:
-            self._write = asyncio.get_running_loop().create_task(self._write_pending(len(self.log)))
-            self._write.add_done_callback(self._write_over)
+            loop = asyncio.get_running_loop()
+            self._write = write = loop.create_future()
+            write.add_done_callback(self._write_over)
+            if self._broken is None:
+                self._thread.submit(self._write_pending, len(self.log), loop, write)
+            else:
+                write.set_exception(self._broken)
         return self._write
 
-    def _write_over(self, task: asyncio.Task[None]) -> None:
+    def _write_over(self, write: asyncio.Future[None]) -> None:
         """Go on with what came meanwhile; what failed waits for an event or a flush, or a full disk would spin us."""
         self._write = None
-        if not task.cancelled() and task.exception() is None and self._durable < len(self.log):
+        if not write.cancelled() and write.exception() is None and self._durable < len(self.log):
             self._arm(None)
 
-    async def _write_pending(self, length: int) -> None:
-        if self._broken is not None:
-            raise self._broken
+    def _write_pending(self, length: int, loop: asyncio.AbstractEventLoop, write: asyncio.Future[None]) -> None:
+        """Blocking, in the one thread of this writer: store, then tell the loop how it went."""
+        failure: BaseException | None = None
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._store, length)
-        except OSError as error:
-            failure = LogWriteError(
-                f"could not write: {error.strerror or error}",
-                where=str(self.path),
-                fix="free space or mend the disk; what was not written is kept and tried again",
-            )
-            self._tell(failure)
-            raise failure from error
-        except LogError as failure:
+            self._store(length)
+        except BaseException as error:  # noqa: BLE001 - it belongs to who waits for the write, not to this thread
+            failure = error
+        loop.call_soon_threadsafe(self._settle, write, failure)
+
+    def _settle(self, write: asyncio.Future[None], error: BaseException | None) -> None:
+        failure = self._refused(error) if isinstance(error, OSError) else error
+        if failure is None:
+            self._failing = False
+        elif isinstance(failure, LogError):
             if isinstance(failure, LogBusyError):
                 self._broken = failure
             self._tell(failure)
-            raise
-        self._failing = False
+        if write.done():
+            return  # a loop that shuts down has cancelled it, and nobody waits any more
+        if failure is None:
+            write.set_result(None)
+        else:
+            write.set_exception(failure)
+
+    def _refused(self, error: OSError) -> LogWriteError:
+        failure = LogWriteError(
+            f"could not write: {error.strerror or error}",
+            where=str(self.path),
+            fix="free space or mend the disk; what was not written is kept and tried again",
+        )
+        failure.__cause__ = error
+        return failure
 
     def _store(self, length: int) -> None:
-        """Blocking, in the one thread of this writer: put on disk what waits, with the header when it is the first.
+        """Put on disk what waits, with the header when it is the first.
 
-        The count moves here and not in the task that waits: a task can be cancelled, bytes on disk cannot.
+        The count moves here and not where the write is waited for: a wait can be cancelled, bytes on disk cannot.
         """
         batch = self.log[self._durable : length]
         if not batch:

@@ -6,6 +6,7 @@ Room: the driver comes in with a step and leaves with an answer or the end of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 
 from harness.log.events import (
     AssistantChunk,
@@ -52,6 +53,20 @@ class Assembled:
     tools: tuple[ToolSchema, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """The header the log holds, and the prompt it was built of."""
+
+    system: str | None
+    tools: tuple[ToolSchema, ...]
+    header: Header
+
+    def is_of(self, config: RequestConfig, prompt: Assembled) -> bool:
+        """Whether the same would come of these; a tool is the same only as the same object."""
+        same = len(self.tools) == len(prompt.tools) and all(map(is_, self.tools, prompt.tools))
+        return same and self.header.config == config and self.system == prompt.system
+
+
 class Attempts:
     """The model calls of one loop.
 
@@ -63,6 +78,7 @@ class Attempts:
         self._parts = parts
         self._projection = projection
         self._agent = agent
+        self._built: _Built | None = None  # by the last request
         self._is_first = True  # no request of this loop has been logged yet
         self._paired = (0, 0)  # the rewrites of the surface at the last request, and how many messages it held
 
@@ -105,7 +121,7 @@ class Attempts:
         log, projection = self._parts.log, self._projection
         previous = projection.header
         config = await self._config(prompt, previous)
-        wanted = build_header(config, prompt.system, prompt.tools)
+        wanted = self._header_of(config, prompt)
         reason = header_reason(previous, wanted, is_first=self._is_first)
         if reason is not None:
             log.append(RequestHeader(wanted, reason))
@@ -115,7 +131,16 @@ class Attempts:
         changed = context_change(projection.context, context)
         if changed is not None:
             log.append(changed)
-        return projection.header or wanted
+        logged = projection.header or wanted
+        self._built = _Built(prompt.system, prompt.tools, logged)
+        return logged
+
+    def _header_of(self, config: RequestConfig, prompt: Assembled) -> Header:
+        """The header of a request; one built of the very same things is not built, frozen and compared again."""
+        built = self._built
+        if built is not None and built.is_of(config, prompt):
+            return built.header
+        return build_header(config, prompt.system, prompt.tools)
 
     async def _config(self, prompt: Assembled, previous: Header | None) -> RequestConfig:
         stored = previous.config if previous is not None else None

@@ -6,6 +6,7 @@ Room: pure; agent, driver, attempt and dispatch read it. It holds nothing a fold
 from __future__ import annotations
 
 from harness.log.events import (
+    AssistantChunk,
     AssistantMessage,
     EndSeed,
     Event,
@@ -19,6 +20,7 @@ from harness.log.events import (
 from harness.log.inbox import Inbox, apply
 from harness.log.session_log import SessionLog
 from harness.loop.decide import TurnState, advance
+from harness.model.chunks import Finish
 from harness.model.messages import CallId, tool_calls_of
 
 
@@ -93,6 +95,9 @@ class Projection:
 
     def _take(self, event: Event) -> None:
         payload = event.payload
+        if type(payload) is AssistantChunk and type(payload.chunk) is not Finish:
+            self._seen = event.seq + 1
+            return  # most of a log is this, and none of it matters here
         self._state = advance(self._state, event)
         if isinstance(payload, InboxSpliced):
             if event.seq >= self._seed_length:

@@ -117,6 +117,23 @@ def test_an_append_from_inside_an_observer_is_heard_after_the_one_that_caused_it
     assert (make.types(log), heard) == (["turn/start", "step/start", "session/end-seed"],) * 2
 
 
+def test_news_an_interrupt_left_untold_is_told_before_the_next(make):
+    log = make.log()
+    heard = []
+
+    def interrupt(event):
+        if isinstance(event.payload, TurnStart):
+            log.append(StepStart(1, 1))
+            raise KeyboardInterrupt
+
+    log.observe(interrupt)
+    log.observe(lambda event: heard.append(event.type))
+    with pytest.raises(KeyboardInterrupt):
+        log.append(TurnStart(1))
+    log.append(EndSeed())
+    assert heard == ["step/start", "session/end-seed"]
+
+
 def test_a_refused_append_is_told_to_nobody(make):
     log = make.log()
     heard = []

@@ -83,6 +83,16 @@ async def test_R03_the_header_is_logged_once_while_it_stays_and_whole_when_it_ch
     assert len(rig.payloads(RequestContext)) == 1
 
 
+async def test_R03_a_tool_that_gives_way_to_another_of_its_name_changes_the_header(make_rig: Make) -> None:
+    rig = make_rig(text("1"), text("2"), text("3"), tools=[tool("look")])
+    await rig.run("a")
+    rig.tools["look"] = tool("look", parameters={"type": "object", "required": ["path"]})
+    await rig.run("b")
+    await rig.run("c")
+    found = [(payload.reason, payload.header.tools[0].parameters) for payload in rig.payloads(RequestHeader)]
+    assert found == [("initial", {"type": "object"}), ("change", {"type": "object", "required": ("path",)})]
+
+
 async def test_R03_the_first_request_after_resume_logs_the_header_even_when_it_is_the_same(make_rig: Make) -> None:
     first = make_rig(text("1"))
     await first.run("a")
