@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
 from mock_provider.faults import Item
@@ -14,6 +15,8 @@ from mock_provider.json_values import Json, JsonObject
 from mock_provider.kept import Kept
 from mock_provider.pieces import count_tokens
 from mock_provider.steps import Part, Reasoning, RefusalText, Script, StreamPlan, Text, ToolCall, Usage
+
+Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,9 @@ class Reply:
         """All refusal text."""
         return "".join(part.text for part in self.parts if isinstance(part, RefusalText))
 
-    def as_message(self) -> AskedMessage:
-        """The message a client will send back as history."""
-        calls = tuple(AskedCall(call.id or "", call.name, call.arguments) for call in self.calls)
+    def as_message(self, *, has_ids: bool = True) -> AskedMessage:
+        """The message a client will send back as history; without the ids of calls where clients drop them."""
+        calls = tuple(AskedCall(call.id or "" if has_ids else "", call.name, call.arguments) for call in self.calls)
         text = self.text or self.refusal
         return AskedMessage("assistant", (text,) if text else (), calls)
 
@@ -129,8 +132,11 @@ class Dialect:
     Shape: prefixes may stand before each address, the usual one first; marks are headers that only its clients send,
     owns beginnings of paths that only it has: both choose the error form of an unknown address and the dialect of an
     address that several have. check_access and read refuse like the provider; whole, stream and error render.
-    usual_error gives type, code and message of a status; id_kind stands in the ids of answers.
-    keep, where there is one, notes a reply in the kept answers.
+    usual_error gives type, code and message of a status; id_kind stands in the ids of answers; request_id_header ""
+    means none. read may also answer by itself, where no step is asked for.
+    keep, where there is one, notes a reply in the kept answers. has_call_ids False: clients may leave the ids of calls
+    out of the history. stream_head gives content type and further headers where streams differ in them; error_headers
+    says in headers what kind of error it is.
     """
 
     name: str
@@ -141,7 +147,7 @@ class Dialect:
     prefixes: tuple[str, ...]
     bases: tuple[Base, ...]
     check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
-    read: Callable[[Received], Asked | Refusal]
+    read: Callable[[Received], Asked | Refusal | JsonObject]
     whole: Callable[[Asked, Reply], bytes]
     stream: Callable[[Asked, Reply], Iterable[Item]]
     error: Callable[[Refusal, Script], JsonObject]
@@ -149,6 +155,19 @@ class Dialect:
     marks: tuple[str, ...] = ()
     owns: tuple[str, ...] = ()
     keep: Callable[[Asked, Reply, Kept], None] | None = None
+    has_call_ids: bool = True
+    stream_head: Callable[[Asked], tuple[str, Headers]] | None = None
+    error_headers: Callable[[Refusal], Headers] | None = None
+
+
+def headers_of_stream(dialect: Dialect, asked: Asked) -> tuple[str, Headers]:
+    """The content type of a streamed answer, and the headers that go with it."""
+    return dialect.stream_head(asked) if dialect.stream_head else (dialect.content_type_stream, ())
+
+
+def headers_of_error(dialect: Dialect, refusal: Refusal) -> Headers:
+    """All headers of an error."""
+    return (*(dialect.error_headers(refusal) if dialect.error_headers else ()), *refusal.headers)
 
 
 def model_names(script: Script) -> tuple[str, ...]:
