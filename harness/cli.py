@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from harness.errors import HarnessError, InternalError, UsageError
-from harness.settings import Flags, environment, from_environment
+from harness.settings import Flags, environment, from_environment, session_root_of
 from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_streams
 
 if TYPE_CHECKING:
     import httpx
 
-COMMANDS = ("run", "sdk", "acp")
+COMMANDS = ("run", "sdk", "acp", "attachments")
 EXIT_OUTPUT_CLOSED = 1
 EXIT_INTERRUPTED = 130
 
@@ -32,6 +32,7 @@ commands:
   run TASK    give the agent one task in this folder and print its answer
   sdk         serve a program that embeds the agent: JSON-RPC, an object a line
   acp         serve an editor or automation: Agent Client Protocol
+  attachments sweep   remove stored pictures that no session names
 
 options:
   -h, --help  show this text, or a command's with: harness COMMAND --help
@@ -96,6 +97,18 @@ Ends with status 0 when the client closes its end.
   --tell-max-tokens       tell it of turns that were cut at a limit
   -h, --help              this text
 """
+_SWEEP_HELP = """\
+usage: harness attachments sweep [options]
+
+Remove the stored pictures that no session names. Nothing is removed while any
+session of the folder cannot be read, for it may name them.
+
+  --dry-run              only say what would be removed
+  --grace-hours HOURS    how old a picture has to be, 24
+  --session-root FOLDER  where session logs are kept        HARNESS_SESSION_ROOT
+  -h, --help             this text
+exit codes: 0 swept, 1 a session cannot be read, 2 usage
+"""
 _PROFILES = {"sdk": "sdk", "acp": "acp", "headless": "run"}
 
 
@@ -140,6 +153,10 @@ def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.A
             return _sdk(rest, streams, transport)
         case ["acp", *rest]:
             return _acp(rest, streams, transport)
+        case ["attachments", "sweep", *rest]:
+            return _sweep(rest, streams)
+        case ["attachments", *_]:
+            raise UsageError("what is to be done with them?", where="harness attachments", expected="sweep")
         case ["--profile", name, *rest] if name in _PROFILES:
             return _dispatch([_PROFILES[name], *_without_patches(rest)], streams, transport)
         case []:
@@ -235,6 +252,24 @@ def _acp(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         return AcpBridge(settings, say=say, transport=transport, options=options)
 
     return asyncio.run(serve_streams(streams, "harness acp", make))
+
+
+def _sweep(arguments: list[str], streams: StandardStreams) -> int:
+    parser = _Parser(prog="harness attachments sweep", allow_abbrev=False, add_help=False)
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--grace-hours", type=_at_least(0, float), default=24.0)
+    parser.add_argument("--session-root")
+    parser.add_argument("-h", "--help", action="store_true")
+    known, unknown = parser.parse_known_args(arguments)
+    if known.help:
+        streams.write(_SWEEP_HELP)
+        return 0
+    if unknown:
+        _refuse_option(unknown[0], parser, "harness attachments sweep")
+    from harness.surfaces.attachments import run_sweep
+
+    root = session_root_of(Flags(session_root=known.session_root))
+    return run_sweep(root, known.grace_hours, streams, is_rehearsal=known.dry_run)
 
 
 def _flags(known: argparse.Namespace) -> Flags:

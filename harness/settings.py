@@ -169,6 +169,14 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
     )
 
 
+def session_root_of(flags: Flags) -> Path:
+    """Where session logs are kept, for a command that needs no more than that.
+
+    Raises: UsageError where neither a flag nor the environment tells.
+    """
+    return _session_root(os.environ, flags)
+
+
 def _first(*values: str | None) -> str | None:
     """The first value that says something; a blank one says nothing."""
     return next((value.strip() for value in values if value is not None and value.strip()), None)

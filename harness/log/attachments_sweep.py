@@ -37,10 +37,13 @@ class Swept:
     blocked_by: tuple[str, ...]
 
 
-async def sweep(session_root: Path, *, clock: Callable[[], int], grace_ms: int = GRACE_MS) -> Swept:
+async def sweep(
+    session_root: Path, *, clock: Callable[[], int], grace_ms: int = GRACE_MS, is_rehearsal: bool = False
+) -> Swept:
     """Remove pictures that are older than the grace period and named by no log of this root, and torn writes.
 
-    Shape: store and logs are found from one root, so that a store is never held against the logs of another.
+    Shape: store and logs are found from one root, so that a store is never held against the logs of another. A
+    rehearsal removes nothing and answers what would be.
     Units: milliseconds; clock is the time the files' own times are compared with.
     Limits: reads every log of the root once. Pictures may be stored meanwhile: one that is stored again becomes young.
     Raises: UsageError for a grace period below LEAST_GRACE_MS; OSError when the disk refuses, with some pictures
@@ -53,10 +56,11 @@ async def sweep(session_root: Path, *, clock: Callable[[], int], grace_ms: int =
             expected=f"{LEAST_GRACE_MS} ms or more",
         )
     files = AttachmentStore.beside(session_root).files
-    return await asyncio.to_thread(_sweep, files, SessionStore(session_root, clock=clock), clock() - grace_ms)
+    sessions = SessionStore(session_root, clock=clock)
+    return await asyncio.to_thread(_sweep, files, sessions, clock() - grace_ms, is_rehearsal)
 
 
-def _sweep(files: ObjectFiles, sessions: SessionStore, oldest_kept_ms: int) -> Swept:
+def _sweep(files: ObjectFiles, sessions: SessionStore, oldest_kept_ms: int, is_rehearsal: bool) -> Swept:
     objects = files.list()
     torn = [found for found in files.staged() if found.changed_ms < oldest_kept_ms]
     old = [found for found in objects if found.changed_ms < oldest_kept_ms]
@@ -64,6 +68,8 @@ def _sweep(files: ObjectFiles, sessions: SessionStore, oldest_kept_ms: int) -> S
     orphans = [] if unreadable else [found for found in old if found.name not in named]
     if not torn and not orphans:
         return Swept((), len(objects), unreadable)
+    if is_rehearsal:
+        return Swept(tuple(found.name for found in orphans), len(objects) - len(orphans), unreadable)
     with files.held(exclusive=True):
         for found in torn:
             files.remove(found)
