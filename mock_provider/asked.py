@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -37,13 +37,17 @@ class AskedResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedMessage:
-    """One message of the history. Shape: texts are its text parts in order; images counts its pictures."""
+    """One message of the history.
+
+    Shape: texts are its text parts in order; images counts its pictures. digest is kept for message_digest alone.
+    """
 
     role: Role
     texts: tuple[str, ...] = ()
     calls: tuple[AskedCall, ...] = ()
     results: tuple[AskedResult, ...] = ()
     images: int = 0
+    digest: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -102,8 +106,10 @@ def same_arguments(text: str) -> str:
         return text
 
 
-def message_digest(message: AskedMessage) -> str:
+def message_digest(message: AskedMessage) -> bytes:
     """Tell messages apart by what they say, whatever the client's spelling of it."""
+    if message.digest:
+        return message.digest
     parts: Json = [
         message.role,
         "".join(message.texts).strip(),
@@ -111,15 +117,20 @@ def message_digest(message: AskedMessage) -> str:
         [[result.call_id, result.text] for result in message.results],
         message.images,
     ]
-    return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()
+    digest = hashlib.sha256(canonical_json(parts).encode("ascii")).digest()
+    object.__setattr__(message, "digest", digest)  # noted beside the fields; what they say does not change
+    return digest
 
 
-def history_digests(messages: tuple[AskedMessage, ...]) -> tuple[str, ...]:
-    """Digest every prefix of a history, system prompts left out: entry n stands for the first n + 1 messages."""
-    running = hashlib.sha256()
+def history_digests(messages: Iterable[AskedMessage], start: str = "") -> list[str]:
+    """Digest every prefix of a history, system prompts left out: entry n stands for the first n + 1 messages.
+
+    Shape: start is the digest of what stands before these messages.
+    """
+    running = bytes.fromhex(start)
     digests: list[str] = []
     for message in messages:
         if message.role != "system":
-            running.update(message_digest(message).encode("ascii"))
-            digests.append(running.copy().hexdigest())
-    return tuple(digests)
+            running = hashlib.sha256(running + message_digest(message)).digest()
+            digests.append(running.hex())
+    return digests

@@ -5,6 +5,7 @@ Room: pure; the engine comes in.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 from mock_provider.asked import Asked, Refusal
@@ -20,9 +21,14 @@ ID_LENGTH = 24
 def derive_id(script: Script, taken: Taken, kind: str, number: int = 0) -> str:
     """An id from script, conversation, client, request and step alone; its prefix tells it from a live one."""
     cursor = taken.cursor
-    seed = [script.digest, cursor.conversation.name, cursor.client, str(taken.use), str(taken.step.number), kind]
-    digest = hashlib.sha256("\x1f".join([*seed, str(number)]).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"mock-{kind}-{digest[:ID_LENGTH]}"
+    digest = _play_hash(script.digest, cursor.conversation.name, cursor.client).copy()
+    digest.update(f"\x1f{taken.use}\x1f{taken.step.number}\x1f{kind}\x1f{number}".encode("utf-8", "surrogatepass"))
+    return f"mock-{kind}-{digest.hexdigest()[:ID_LENGTH]}"
+
+
+@functools.lru_cache(maxsize=256)
+def _play_hash(*seed: str) -> hashlib._Hash:
+    return hashlib.sha256("\x1f".join(seed).encode("utf-8", "surrogatepass"))
 
 
 def compose_reply(script: Script, taken: Taken, asked: Asked, dialect: Dialect) -> Reply:

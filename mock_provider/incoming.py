@@ -5,16 +5,13 @@ Room: pure; the faces make the requests, the engine reads them.
 
 from __future__ import annotations
 
-import json
-import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mock_provider.asked import Refusal
-from mock_provider.json_values import MAX_DEPTH, Json, is_too_deep
-
-MAX_BODY_BYTES = 32 << 20
+from mock_provider.json_reader import Reader, Reading
+from mock_provider.json_values import MAX_DEPTH, is_too_deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +24,34 @@ class Incoming:
     body: bytes
 
 
-def parse_body(incoming: Incoming) -> tuple[Json, Refusal | None]:
-    """Read the body as JSON. Shape: the refusal is what the provider says when it cannot."""
-    data = incoming.body
-    if not data:
-        return None, Refusal(400, "empty_body", _NOT_JSON)
-    encoding = incoming.headers.get("content-encoding", "identity").lower()
+def unpack_body(data: bytes, encoding: str, limit_bytes: int) -> bytes | Refusal:
+    """Undo the compression of a body. Shape: the refusal is what the provider says when it cannot."""
     if encoding in {"gzip", "deflate"}:
         try:
             inflater = zlib.decompressobj(wbits=47)
-            data = inflater.decompress(data, MAX_BODY_BYTES)
+            unpacked = inflater.decompress(data, limit_bytes)
         except zlib.error:
-            return None, Refusal(400, "bad_encoding", f"The request body is not {encoding}.")
+            return Refusal(400, "bad_encoding", f"The request body is not {encoding}.")
         if inflater.unconsumed_tail:
-            return None, Refusal(413, "body_too_large", f"The request body is over {MAX_BODY_BYTES} bytes.")
-    elif encoding != "identity":
-        return None, Refusal(415, "bad_encoding", f"Content-Encoding {encoding} is not supported.")
+            return Refusal(413, "body_too_large", f"The request body is over {limit_bytes} bytes.")
+        return unpacked
+    if encoding != "identity":
+        return Refusal(415, "bad_encoding", f"Content-Encoding {encoding} is not supported.")
+    return data
+
+
+def read_body(data: bytes, reader: Reader) -> Reading | Refusal:
+    """Read an unpacked body as JSON. Shape: the refusal is what the provider says when it cannot."""
+    if not data:
+        return Refusal(400, "empty_body", _NOT_JSON)
     try:
-        value: Json = json.loads(data, parse_constant=_not_a_number, parse_float=_finite)
+        reading = reader.read(data)
     except (ValueError, RecursionError):
-        return None, Refusal(400, "not_json", _NOT_JSON)
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_too_deep(value):
-        return None, Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
-    return value, None
-
-
-def _not_a_number(word: str) -> Json:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is out of range")
-    return value
+        return Refusal(400, "not_json", _NOT_JSON)
+    fresh = reading.fresh_bytes  # what was known was not too deep
+    if fresh.count(b"[") + fresh.count(b"{") > MAX_DEPTH and is_too_deep(reading.fresh):
+        return Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
+    return reading
 
 
 _NOT_JSON = (

@@ -5,10 +5,10 @@ Room: reads and writes one file when asked; the engine writes, tests read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from mock_provider.errors import UsageError
 from mock_provider.json_values import Json, JsonObject
 
 MAX_ENTRIES = 10_000
-MAX_BODY_BYTES = 24 << 20  # of all bodies kept together; older ones are dropped first, their entries stay
+MAX_BODY_BYTES = 12 << 20  # of all bodies kept together; older ones are dropped first, their entries stay
 
 
 @dataclass(slots=True)
@@ -25,12 +25,14 @@ class Entry:
 
     Shape: number counts arrivals from 1. problem says why it was refused, rule is the stable name of that.
     end is "open" while the answer is under way, then "complete", "client gone at piece N" or "fault KIND".
+    kept_body is a JSON document without secrets, as bytes; kept_headers may be shared between entries, length_bytes is
+    what this one said in content-length.
     """
 
     number: int
     method: str
     path: str
-    headers: dict[str, str]
+    kept_headers: Mapping[str, str]
     dialect: str = ""
     conversation: str | None = None
     client: str = ""
@@ -43,25 +45,39 @@ class Entry:
     gates_passed: list[str] = field(default_factory=list)
     extra_fields: tuple[str, ...] = ()
     end: str = "open"
-    reply_digest: str = ""
-    body_text: str | None = None
+    digest: bytes = b""
+    kept_body: bytes | None = None
+    length_bytes: int | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers, redacted."""
+        headers = dict(self.kept_headers)
+        if self.length_bytes is not None:
+            headers["content-length"] = str(self.length_bytes)
+        return headers
 
     @property
     def body(self) -> Json:
         """The request body, redacted; None when there was none, it was not JSON, or it was dropped for space."""
-        if self.body_text is None:
+        if self.kept_body is None:
             return None
         try:
-            value: Json = json.loads(self.body_text)
+            value: Json = json.loads(self.kept_body)
         except ValueError:
             return None
         return value
+
+    @property
+    def reply_digest(self) -> str:
+        """SHA-256 of the body bytes that were really sent, in hexadecimal; empty while the answer is under way."""
+        return self.digest.hex()
 
     def to_json(self) -> JsonObject:
         """The entry as one JSON object, keys in fixed order."""
         gates: list[Json] = list(self.gates_passed)
         extra: list[Json] = list(self.extra_fields)
-        headers: JsonObject = dict(self.headers)
+        headers: JsonObject = {**self.headers}
         return {
             "number": self.number,
             "conversation": self.conversation,
@@ -103,8 +119,8 @@ class Journal:
         self._path = path
         self.dropped = 0
         if path is not None:
-            try:
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            try:  # a pipe that nobody reads must not hold us up
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600))
             except OSError as error:
                 what = f"the journal cannot be written: {error.strerror or error}"
                 raise UsageError(what, where=str(path), fix="check the path") from None
@@ -138,9 +154,9 @@ class Journal:
     def add(self, entry: Entry) -> None:
         """Keep a new entry."""
         self._entries.append(entry)
-        if entry.body_text is not None:
+        if entry.kept_body is not None:
             self._with_body.append(entry)
-            self._body_bytes += len(entry.body_text)
+            self._body_bytes += len(entry.kept_body)
         while self._body_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
             self._drop_body(self._with_body.popleft())
         if len(self._entries) > MAX_ENTRIES:
@@ -150,8 +166,8 @@ class Journal:
                 self._drop_body(self._with_body.popleft())
 
     def _drop_body(self, entry: Entry) -> None:
-        self._body_bytes -= len(entry.body_text or "")
-        entry.body_text = None
+        self._body_bytes -= len(entry.kept_body or b"")
+        entry.kept_body = None
 
     def close_entry(self, entry: Entry) -> None:
         """Write a finished entry to the file, if there is one."""
@@ -167,18 +183,3 @@ class Journal:
         self._with_body.clear()
         self._body_bytes = 0
         self.dropped = 0
-
-
-class ReplyDigest:
-    """SHA-256 over the body bytes that were really sent."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-
-    def add(self, data: bytes) -> None:
-        """Count bytes in."""
-        self._hash.update(data)
-
-    def text(self) -> str:
-        """The digest in hexadecimal."""
-        return self._hash.hexdigest()

@@ -25,16 +25,21 @@ def encode_json(value: Json) -> bytes:
 
     Limits: a lone surrogate has no UTF-8 form, so such a document is written with escapes throughout.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
-        return text.encode("utf-8")
+        return _spell(value).encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+        return _spell_ascii(value).encode("ascii")
 
 
 def canonical_json(value: Json) -> str:
     """Spell a value the one way that digests and comparisons use: sorted keys, ASCII, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _spell_canonical(value)
+
+
+# Encoders made once: json.dumps makes one for every call that asks for anything but its defaults.
+_spell = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
+_spell_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+_spell_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
 def is_same_json(left: Json, right: Json) -> bool:

@@ -48,22 +48,6 @@ def last_words(asked: Asked) -> str:
     return quote(last.text) if last else "none"
 
 
-def by_when(script: Script, asked: Asked, *, background: bool) -> list[Conversation]:
-    """Conversations whose `when` holds for this request."""
-    return [
-        conversation
-        for conversation in script.conversations
-        if conversation.when is not None
-        and conversation.is_background is background
-        and not compare(conversation.when, asked).differences
-    ]
-
-
-def open_doors(script: Script) -> list[Conversation]:
-    """Conversations that take any request no other one claims."""
-    return [conversation for conversation in script.conversations if conversation.when is None]
-
-
 def explain_unknown_name(script: Script, naming: Naming) -> Unmatched:
     """The client named a conversation that the script does not have."""
     known = [conversation.name for conversation in script.conversations if conversation.name]

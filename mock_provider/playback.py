@@ -5,15 +5,15 @@ Room: pure; the engine comes in and holds the lock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mock_provider.asked import Asked, AskedMessage, history_digests
-from mock_provider.expect import Difference, compare
+from mock_provider.expect import Difference, Expect, compare
 from mock_provider.match import (
+    NEAREST_LIMIT,
     Naming,
     Unmatched,
-    by_when,
     called,
     explain_exhausted,
     explain_mismatch,
@@ -21,8 +21,8 @@ from mock_provider.match import (
     explain_several,
     explain_too_many,
     explain_unknown_name,
-    open_doors,
 )
+from mock_provider.selection import Selection
 from mock_provider.steps import AnyOrder, Conversation, Script, Step
 
 
@@ -30,8 +30,9 @@ from mock_provider.steps import AnyOrder, Conversation, Script, Step
 class Cursor:
     """Where one client stands in one conversation.
 
-    Shape: item is the index of the item whose turn it is, uses how often its step was taken,
-    taken how often each step of a group was; requests counts accepted requests.
+    Shape: item is the index of the item whose turn it is, uses how often its step was taken; of a group, taken is how
+    often each step was and full counts those that are used up. requests counts accepted requests, history is the
+    digest of what was exchanged.
     """
 
     conversation: Conversation
@@ -39,81 +40,114 @@ class Cursor:
     item: int = 0
     uses: int = 0
     taken: dict[int, int] = field(default_factory=dict)
+    full: int = 0
     requests: int = 0
     history: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A step for a request.
+    """A step for a request; nothing has moved yet.
 
-    Shape: use counts the cursor's requests from 1; groups may be copied from; before is where the cursor stood.
+    Shape: item is the index of the step, or of the group it is in; use counts the cursor's requests from 1;
+    groups may be copied from.
     """
 
     cursor: Cursor
+    item: int
     step: Step
     use: int
     groups: Mapping[str, str]
-    before: tuple[int, int, dict[int, int]]
+
+
+class History:
+    """The messages of a request with the digest of every beginning, worked out when somebody asks."""
+
+    __slots__ = ("_digests", "_messages")
+
+    def __init__(self, messages: tuple[AskedMessage, ...]) -> None:
+        self._messages = messages
+        self._digests: list[str] | None = None
+
+    def digests(self) -> list[str]:
+        """One digest for each message that is not a system prompt."""
+        if self._digests is None:
+            self._digests = history_digests(self._messages)
+        return self._digests
+
+    def with_reply(self, reply: AskedMessage | None) -> str | None:
+        """The digest of everything, the reply included; None for an empty history."""
+        digests = self.digests()
+        so_far = digests[-1] if digests else ""
+        return (history_digests((reply,), so_far)[0] if reply else so_far) or None
 
 
 class Playback:
-    """All cursors of one script. Limits: not safe for threads; the engine locks."""
+    """All cursors of one script.
+
+    Shape: find and take look; enter and move change. Limits: not safe for threads; the engine locks.
+    """
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self._by_name = {conversation.name: conversation for conversation in script.conversations}
-        self._cursors: dict[tuple[str, str], Cursor] = {}
+        self._cursors: dict[str, dict[str, Cursor]] = {name: {} for name in self._by_name}
         self._histories: dict[str, list[Cursor]] = {}
+        first = script.conversations[0] if len(script.conversations) == 1 else None
+        self.is_single = first is not None and first.when is None and first.parallel == 1
+        self._background = Selection([one for one in script.conversations if one.is_background], _when)
+        self._others = Selection([one for one in script.conversations if not one.is_background], _when)
+        self._open = [one for one in script.conversations if one.when is None]
+        self._groups: dict[int, Selection[Step]] = {}
 
-    def find(self, asked: Asked, naming: Naming | None, number: int) -> Cursor | Unmatched:
+    # Looking
+
+    def find(self, asked: Asked, naming: Naming | None, number: int, history: History) -> Cursor | Unmatched:
         """Find who plays: explicit name, background `when`, continuation, `when`, the single open conversation."""
         if naming is not None:
             named = self._by_name.get(naming.conversation)
             if named is None:
                 return explain_unknown_name(self.script, naming)
-            return self._enter(named, naming.client, asked)
-        background = by_when(self.script, asked, background=True)
+            return self._client(named, naming.client, history)
+        if self.is_single:
+            return self._client(self._open[0], "", history)
+        background = self._background.fitting(asked)
         if len(background) > 1:
             return explain_several(self.script, background, asked, number)
         if background:
-            return self._enter(background[0], "", asked)
-        continued = self._continued(asked)
+            return self._client(background[0], "", history)
+        continued = self._continued(history)
         if continued is not None:
             return continued
-        found = by_when(self.script, asked, background=False) or open_doors(self.script)
+        found = self._others.fitting(asked) or self._open
         if len(found) > 1:
             return explain_several(self.script, found, asked, number)
         if not found:
             return explain_none(self.script, asked, number)
-        return self._enter(found[0], "", asked)
+        return self._client(found[0], "", history)
 
-    def _enter(self, conversation: Conversation, client: str, asked: Asked) -> Cursor | Unmatched:
-        """Take the client's cursor; a parallel conversation gives an unnamed client a free one."""
-        key = (conversation.name, client)
-        if client and key not in self._cursors:
-            others = [name for name in self._cursors if name[0] == conversation.name]
-            if len(others) >= conversation.parallel:
-                return explain_too_many(self.script, conversation, client)
+    def _client(self, conversation: Conversation, client: str, history: History) -> Cursor | Unmatched:
+        """The client's cursor; a parallel conversation gives an unnamed client a free one."""
+        cursors = self._cursors[conversation.name]
+        if client and client not in cursors and len(cursors) >= conversation.parallel:
+            return explain_too_many(self.script, conversation, client)
         if conversation.parallel > 1 and not client:
-            continued = self._continued(asked, conversation)
+            continued = self._continued(history, conversation)
             if continued is not None:
                 return continued
-            started = [cursor for (name, _), cursor in self._cursors.items() if name == conversation.name]
-            if len(started) >= conversation.parallel:
-                return min(started, key=lambda cursor: cursor.requests)
-            client = f"#{len(started) + 1}"
-        return self._cursor(conversation, client)
+            if len(cursors) >= conversation.parallel:
+                return min(cursors.values(), key=lambda cursor: cursor.requests)
+            client = f"#{len(cursors) + 1}"
+        return cursors.get(client) or Cursor(conversation, client)
 
-    def _cursor(self, conversation: Conversation, client: str) -> Cursor:
-        return self._cursors.setdefault((conversation.name, client), Cursor(conversation, client))
-
-    def _continued(self, asked: Asked, only: Conversation | None = None) -> Cursor | None:
+    def _continued(self, history: History, only: Conversation | None = None) -> Cursor | None:
         """The cursor whose exchange so far is the longest beginning of this request.
 
         Shape: None when cursors of two conversations are equal in that; of one conversation the least advanced.
         """
-        for digest in reversed(history_digests(asked.messages)):
+        if not self._histories:
+            return None
+        for digest in reversed(history.digests()):
             cursors = self._histories.get(digest, [])
             if only is not None:
                 cursors = [cursor for cursor in cursors if cursor.conversation is only]
@@ -123,83 +157,107 @@ class Playback:
         return None
 
     def take(self, cursor: Cursor, asked: Asked) -> Taken | Unmatched:
-        """Take the next step that accepts the request; the cursor does not move when none does."""
+        """The next step that accepts the request."""
         request = cursor.requests + 1
         tried: list[tuple[Step, list[Difference]]] = []
-        item, uses, taken = cursor.item, cursor.uses, dict(cursor.taken)
+        item, uses, counts = cursor.item, cursor.uses, cursor.taken
         items = cursor.conversation.items
         while item < len(items):
             here = items[item]
             if isinstance(here, Step):
                 outcome = compare(here.expect, asked)
                 if not outcome.differences:
-                    uses += 1
-                    if here.repeat is not None and uses >= here.repeat:
-                        item, uses = item + 1, 0
-                    return self._took(cursor, here, item, uses, {}, outcome.groups)
+                    return Taken(cursor, item, here, request, outcome.groups)
                 tried.append((here, outcome.differences))
                 may_pass = here.is_optional or (here.repeat is None and uses > 0)
             else:
-                for step in here.steps:
-                    if taken.get(step.number, 0) >= (step.repeat or 1):
-                        continue
-                    outcome = compare(step.expect, asked)
-                    if not outcome.differences:
-                        taken[step.number] = taken.get(step.number, 0) + 1
-                        if all(taken.get(one.number, 0) >= (one.repeat or 1) for one in here.steps):
-                            item, taken = item + 1, {}
-                        return self._took(cursor, step, item, 0, taken, outcome.groups)
-                    tried.append((step, outcome.differences))
-                may_pass = not _missing(here, taken)
+                for step in self._candidates(here, asked):
+                    if counts.get(step.number, 0) < (step.repeat or 1):
+                        outcome = compare(step.expect, asked)
+                        if not outcome.differences:
+                            return Taken(cursor, item, step, request, outcome.groups)
+                unused = [step for step in here.steps if counts.get(step.number, 0) < (step.repeat or 1)]
+                tried += [(step, compare(step.expect, asked).differences) for step in unused[:NEAREST_LIMIT]]
+                may_pass = not _missing(here, counts)
             if not may_pass:
                 return explain_mismatch(self.script, cursor.conversation, asked, request, tried)
-            item, uses, taken = item + 1, 0, {}
+            item, uses, counts = item + 1, 0, {}
         if tried and cursor.item < len(items):
             return explain_mismatch(self.script, cursor.conversation, asked, request, tried)
         return explain_exhausted(self.script, cursor.conversation, asked, request, cursor.client)
 
-    def _took(
-        self, cursor: Cursor, step: Step, item: int, uses: int, taken: dict[int, int], groups: Mapping[str, str]
-    ) -> Taken:
-        before = (cursor.item, cursor.uses, cursor.taken)
-        cursor.item, cursor.uses, cursor.taken = item, uses, taken
-        cursor.requests += 1
-        return Taken(cursor, step, cursor.requests, groups, before)
+    def _candidates(self, group: AnyOrder, asked: Asked) -> Iterable[Step]:
+        """The steps of a group that may fit, in their order."""
+        selection = self._groups.get(id(group))
+        if selection is None:
+            selection = self._groups[id(group)] = Selection(list(group.steps), _expect)
+        return selection.candidates(asked)
 
-    def give_back(self, taken: Taken) -> None:
-        """Undo the last take of this cursor: its step could not be played."""
-        taken.cursor.item, taken.cursor.uses, taken.cursor.taken = taken.before
-        taken.cursor.requests -= 1
-
-    def exchanged(self, cursor: Cursor, asked: Asked, reply: AskedMessage | None) -> None:
-        """Remember what was exchanged, so that the next request is known as its continuation.
+    def seal(self, history: History, reply: AskedMessage | None) -> str | None:
+        """What to remember of an exchange, so that the next request is known as its continuation.
 
         Shape: reply None when the client got no whole answer; a retry then continues, too.
         """
-        digests = history_digests((*asked.messages, reply) if reply else asked.messages)
+        return None if self.is_single else history.with_reply(reply)
+
+    # Moving
+
+    def enter(self, conversation: str, client: str) -> Cursor:
+        """Count a client as a player of a conversation."""
+        cursors = self._cursors[conversation]
+        if client not in cursors:
+            cursors[client] = Cursor(self._by_name[conversation], client)
+        return cursors[client]
+
+    def move(self, conversation: str, client: str, item: int, step: int, history: str | None) -> None:
+        """Use a step up, and remember what was exchanged."""
+        cursor = self.enter(conversation, client)
+        if item != cursor.item:
+            cursor.item, cursor.uses, cursor.taken, cursor.full = item, 0, {}, 0
+        here = cursor.conversation.items[item]
+        cursor.requests += 1
+        if isinstance(here, Step):
+            cursor.uses += 1
+            is_over = here.repeat is not None and cursor.uses >= here.repeat
+        else:
+            count = cursor.taken[step] = cursor.taken.get(step, 0) + 1
+            cursor.full += count == (here.steps[step - here.steps[0].number].repeat or 1)
+            is_over = cursor.full == len(here.steps)
+        if is_over:
+            cursor.item, cursor.uses, cursor.taken, cursor.full = item + 1, 0, {}, 0
+        self._remember(cursor, history)
+
+    def _remember(self, cursor: Cursor, history: str | None) -> None:
         if cursor.history is not None:
             others = [one for one in self._histories.get(cursor.history, []) if one is not cursor]
             if others:
                 self._histories[cursor.history] = others
             else:
                 self._histories.pop(cursor.history, None)
-        cursor.history = digests[-1] if digests else None
-        if cursor.history is not None:
-            self._histories.setdefault(cursor.history, []).append(cursor)
+        cursor.history = history
+        if history is not None:
+            self._histories.setdefault(history, []).append(cursor)
+
+    def reset(self) -> None:
+        """Begin the play again."""
+        for cursors in self._cursors.values():
+            cursors.clear()
+        self._histories.clear()
+
+    # Judging
 
     def used(self) -> int:
         """How many requests got a step."""
-        return sum(cursor.requests for cursor in self._cursors.values())
+        return sum(cursor.requests for cursors in self._cursors.values() for cursor in cursors.values())
 
     def leftovers(self) -> tuple[str, ...]:
         """Steps that should have been taken and were not, in words."""
         lines: list[str] = []
         for conversation in self.script.conversations:
-            if conversation.is_background:
-                continue
-            cursors = [cursor for (name, _), cursor in self._cursors.items() if name == conversation.name]
-            for cursor in cursors or [Cursor(conversation, "")]:
-                lines.extend(self._left(cursor))
+            if not conversation.is_background:
+                cursors = self._cursors[conversation.name]
+                for cursor in list(cursors.values()) or [Cursor(conversation, "")]:
+                    lines.extend(self._left(cursor))
         return tuple(lines)
 
     def _left(self, cursor: Cursor) -> list[str]:
@@ -218,10 +276,13 @@ class Playback:
                     lines.append(f"{where}{who}: step {item.number} was taken {uses} of {item.repeat} times")
         return lines
 
-    def reset(self) -> None:
-        """Begin the play again."""
-        self._cursors.clear()
-        self._histories.clear()
+
+def _when(conversation: Conversation) -> Expect | None:
+    return conversation.when
+
+
+def _expect(step: Step) -> Expect | None:
+    return step.expect
 
 
 def _missing(group: AnyOrder, taken: Mapping[int, int]) -> list[Step]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Literal, TypeAlias
 
+from mock_provider.exchange import Exchange
 from mock_provider.faults import Delay, Die, Head, Send, Wait
 from mock_provider.gates import Gate
-from mock_provider.mock import Exchange, Mock
+from mock_provider.mock import Mock
 
 Death: TypeAlias = Literal["reset", "cut", "garbage", "timeout"]
 
@@ -37,12 +38,11 @@ class Player:
         self._timeout_s = read_timeout_s
         self._is_virtual = virtual_time
         self._has_head = False
-        self._last = len(exchange.plan.actions) - 1
 
     def __iter__(self) -> Iterator[Head | Send]:
-        for at, action in enumerate(self._exchange.plan.actions):
+        for action, is_last in self._exchange.plan:
             if isinstance(action, Head | Send):
-                yield self._out(action, is_last=at == self._last)
+                yield self._out(action, is_last=is_last)
             elif isinstance(action, Delay):
                 limit = self._delay(action)
                 if limit and self._mock.closing.wait(limit):
@@ -61,9 +61,9 @@ class Player:
         self._exchange.finish("complete")
 
     async def __aiter__(self) -> AsyncIterator[Head | Send]:
-        for at, action in enumerate(self._exchange.plan.actions):
+        for action, is_last in self._exchange.plan:
             if isinstance(action, Head | Send):
-                yield self._out(action, is_last=at == self._last)
+                yield self._out(action, is_last=is_last)
             elif isinstance(action, Delay):
                 limit = self._delay(action)
                 if limit and await self._mock.closing.opened(limit):

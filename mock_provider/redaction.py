@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import itertools
+import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from mock_provider.json_reader import Reading
 from mock_provider.json_values import Json
 
 MARK = "[redacted]"
@@ -56,16 +58,23 @@ _SECRET_ENDS = (
 )
 _SECRET_QUERY_NAMES = frozenset({"key", "sig", "signature", "auth"})  # in a body these are ordinary words
 _NO_LETTER = re.compile(r"[^a-z0-9]")
-_SECRET_SHAPES = re.compile(
-    r"\bsk-[A-Za-z0-9_-]{6,}"
-    r"|\bgh[opsu]_[A-Za-z0-9]{16,}"
-    r"|\bAKIA[A-Z0-9]{12,}"
-    r"|\bAIza[A-Za-z0-9_-]{20,}"
-    r"|\bxox[abp]-[A-Za-z0-9-]{10,}"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"
-    r"|(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}"
-    r"|(?i:\bbasic\s+)[A-Za-z0-9+/=]{8,}"
+# Each form with the marks, in lower case, without which it cannot be there: looking for these is far faster.
+# The first letters stand free, so that the search skips to them; the boundary before them is checked on what was found.
+_SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (("bearer",), re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]\s+[A-Za-z0-9._~+/=-]{6,}")),
+    (("basic",), re.compile(r"[Bb][Aa][Ss][Ii][Cc]\s+[A-Za-z0-9+/=]{8,}")),
+    (("sk-",), re.compile(r"sk-[A-Za-z0-9_-]{6,}")),
+    (("gho_", "ghp_", "ghs_", "ghu_"), re.compile(r"gh[opsu]_[A-Za-z0-9]{16,}")),
+    (("akia",), re.compile(r"AKIA[A-Z0-9]{12,}")),
+    (("aiza",), re.compile(r"AIza[A-Za-z0-9_-]{20,}")),
+    (("xoxa-", "xoxb-", "xoxp-"), re.compile(r"xox[abp]-[A-Za-z0-9-]{10,}")),
+    (("eyj",), re.compile(r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}")),
 )
+_MIN_SHAPE = 9  # the shortest text with a form in it: "sk-" and six characters
+_MARKS = tuple(mark.encode("ascii") for marks, _ in _SHAPES for mark in marks)
+# Escapes that can spell a character of a form or of a value; line ends, tabs and quotes cannot.
+_ESCAPES = (b"\\u00", b"\\/")
+_numbers = itertools.count(1)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -79,18 +88,58 @@ def is_secret_query(name: str) -> bool:
     return name.lower() in _SECRET_QUERY_NAMES or is_secret_name(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Redactor:
-    """Hides the secrets of one request wherever they stand. Shape: values are longest first, in all their forms."""
+def _hide_shape(pattern: re.Pattern[str], text: str) -> str:
+    """Hide one form wherever no letter or digit stands before it."""
 
-    values: tuple[str, ...] = ()
+    def hide(found: re.Match[str]) -> str:
+        before = text[found.start() - 1] if found.start() else " "
+        if before.isalnum() or before == "_":
+            return found.group()[0] + _hide_shape(pattern, found.group()[1:])
+        return MARK
+
+    return pattern.sub(hide, text)
+
+
+class Redactor:
+    """Hides the secrets of one request wherever they stand.
+
+    Shape: values are longest first, in all their forms; number tells redactors apart.
+    """
+
+    __slots__ = ("_is_findable", "_spelled", "number", "values")
+
+    def __init__(self, values: tuple[str, ...] = ()) -> None:
+        self.values = values
+        self.number = next(_numbers)
+        self._is_findable = all(value.isascii() and json.dumps(value) == f'"{value}"' for value in values)
+        self._spelled = tuple(value.encode("utf-8", "surrogatepass") for value in values)
 
     def text(self, text: str) -> str:
         """Hide in free text."""
         for value in self.values:
             if value in text:
                 text = text.replace(value, MARK)
-        return _SECRET_SHAPES.sub(MARK, text)
+        if len(text) < _MIN_SHAPE:
+            return text
+        lowered = text.lower()
+        for marks, pattern in _SHAPES:
+            if any(mark in lowered for mark in marks):
+                text = _hide_shape(pattern, text)
+        return text
+
+    def is_clean(self, reading: Reading) -> bool:
+        """Whether hiding would surely change nothing. Shape: False also where only a closer look could tell."""
+        if not self._is_findable or _may_hide(reading.fresh_bytes) or self._holds(reading.fresh_bytes):
+            return False
+        for run in reading.runs:  # forms and names were looked for when it was remembered
+            if self.number not in run.cleared:
+                if self._holds(run.text):
+                    return False
+                run.cleared.add(self.number)
+        return not _has_secret_name(reading.fresh)
+
+    def _holds(self, data: bytes) -> bool:
+        return any(value in data for value in self._spelled)
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Hide every header that is not known to be harmless."""
@@ -121,8 +170,13 @@ class Redactor:
         return value
 
 
-def find_secrets(headers: Mapping[str, str], query: str, body: Json) -> Redactor:
+def find_secrets(headers: Mapping[str, str], query: str, body: Json = None) -> Redactor:
     """Collect what this request carries as secrets, in plain, base64 and percent-encoded form."""
+    return redactor_for([*secrets_of_caller(headers, query), *secrets_of_body(body)])
+
+
+def secrets_of_caller(headers: Mapping[str, str], query: str) -> list[str]:
+    """The secrets in headers and query."""
     values: list[str] = []
     for name, value in headers.items():
         if is_secret_name(name):
@@ -130,8 +184,7 @@ def find_secrets(headers: Mapping[str, str], query: str, body: Json) -> Redactor
     for name, value in parse_qsl(query, keep_blank_values=True):
         if is_secret_query(name):
             values.append(value)
-    values.extend(_body_values(body))
-    return redactor_for(values)
+    return values
 
 
 def redactor_for(values: Iterable[str]) -> Redactor:
@@ -145,6 +198,30 @@ def redactor_for(values: Iterable[str]) -> Redactor:
             if value.isascii():
                 forms |= {quote(value, safe=""), unquote(value)}
     return Redactor(tuple(sorted((form for form in forms if len(form) >= MIN_SECRET), key=len, reverse=True)))
+
+
+def _may_hide(data: bytes) -> bool:
+    """Whether a document, as spelled, may have a secret by its form."""
+    for escape in _ESCAPES:
+        if escape in data:
+            return True
+    lowered = data.lower()
+    for mark in _MARKS:  # noqa: SIM110 - in every request's way, and any() costs twice as much
+        if mark in lowered:
+            return True
+    return False
+
+
+def _has_secret_name(value: Json) -> bool:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, dict):
+                if _has_secret_name(item):
+                    return True
+            elif is_secret_name(key) or (isinstance(item, list) and _has_secret_name(item)):
+                return True
+        return False
+    return isinstance(value, list) and any(isinstance(item, dict | list) and _has_secret_name(item) for item in value)
 
 
 def _header_values(name: str, value: str) -> list[str]:
@@ -163,15 +240,16 @@ def _header_values(name: str, value: str) -> list[str]:
     return found
 
 
-def _body_values(value: Json, *, is_secret: bool = False) -> list[str]:
+def secrets_of_body(value: Json, *, is_secret: bool = False) -> list[str]:
+    """The texts under secret names."""
     if isinstance(value, str):
         return [value] if is_secret else []
     if isinstance(value, list):
-        return [text for item in value for text in _body_values(item, is_secret=is_secret)]
+        return [text for item in value for text in secrets_of_body(item, is_secret=is_secret)]
     if isinstance(value, dict):
         return [
             text
             for key, item in value.items()
-            for text in _body_values(item, is_secret=is_secret_name(key) and not isinstance(item, dict))
+            for text in secrets_of_body(item, is_secret=is_secret_name(key) and not isinstance(item, dict))
         ]
     return []

@@ -115,6 +115,17 @@ def guess_dialect(headers: Mapping[str, str], path: str = "") -> str:
     return next((row.name for row in ROWS if path.startswith(row.owns)), ROWS[0].name)
 
 
+def split_target(target: str) -> tuple[str, str]:
+    """Cut what stands in a request line into path and query; a proxy's way of writing it names the host before.
+
+    Shape: the path begins with a slash; any text can be cut.
+    """
+    path, _, query = target.partition("#")[0].partition("?")
+    if not path.startswith("/"):
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    return path, query
+
+
 def split_prefix(path: str) -> tuple[str, str]:
     """Take a conversation prefix `/c/NAME/…` off a path. Shape: (name or "", path)."""
     if not path.startswith("/c/"):
@@ -145,7 +156,8 @@ def _naming(spelled: str, how: str) -> Naming:
 
 
 def _keys(headers: Mapping[str, str], query: str) -> list[str]:
-    keys = [headers.get("authorization", "").partition(" ")[2].strip()]
+    token = headers.get("authorization", "").partition(" ")[2].strip()
+    keys = [token, token.removeprefix("Credential=").partition("/")[0]]  # the second is a request's that is signed
     keys += [headers.get(name, "") for name in ("x-api-key", "api-key", "x-goog-api-key")]
     keys += [value for name, value in parse_qsl(query) if name == "key"]
     return keys

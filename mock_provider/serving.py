@@ -18,6 +18,7 @@ from mock_provider.errors import UsageError
 from mock_provider.json_values import JsonObject
 from mock_provider.mock import Mock
 from mock_provider.server import serve
+from mock_provider.speed import choose_loop
 from mock_provider.steps import Script
 
 
@@ -38,23 +39,26 @@ def ready_line(mock: Mock) -> str:
 
 
 def serve_until_stopped(
-    script: Script, *, host: str, port: int, ready_file: Path | None, journal_path: Path | None
+    script: Script, *, host: str, port: int, ready_file: Path | None, journal_path: Path | None, is_fast: bool = True
 ) -> int:
     """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play."""
     warn_about_host(host)
     try:
-        return asyncio.run(_serve(script, host, port, ready_file, journal_path))
+        with asyncio.Runner(loop_factory=choose_loop(is_fast=is_fast)) as runner:
+            return runner.run(_serve(script, host, port, ready_file, journal_path, is_fast=is_fast))
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
 
 
-async def _serve(script: Script, host: str, port: int, ready_file: Path | None, journal_path: Path | None) -> int:
+async def _serve(
+    script: Script, host: str, port: int, ready_file: Path | None, journal_path: Path | None, *, is_fast: bool
+) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with serve(script, host, port, journal_path=journal_path) as mock:
+    async with serve(script, host, port, journal_path=journal_path, is_fast=is_fast) as mock:
         line = ready_line(mock)
         if ready_file is not None:
             _write_whole(ready_file, line)

@@ -5,6 +5,9 @@ Room: pure; the dialects come in. Only the keywords that providers look at are c
 
 from __future__ import annotations
 
+import hashlib
+import marshal
+
 from mock_provider.json_values import Json
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
@@ -15,8 +18,29 @@ _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "m
 _NUMBERS = ("minimum", "maximum", "multipleOf")
 
 
-def schema_problem(schema: Json, path: str = "") -> str | None:
-    """Say what is wrong with a schema, or None. Shape: path names the place inside it."""
+MAX_SOUND = 2048  # schemas; a request rarely offers more than a few dozen
+_sound: dict[bytes, None] = {}
+
+
+def schema_problem(schema: Json) -> str | None:
+    """Say what is wrong with a schema, or None.
+
+    Limits: the last MAX_SOUND sound ones are known again without a look inside, agents offer theirs with every request.
+    """
+    if type(schema) is not dict:
+        return _problem(schema, "")
+    digest = hashlib.sha256(marshal.dumps(schema, 2)).digest()  # tells 1 from true and keeps order, unlike ==
+    if digest in _sound:
+        return None
+    problem = _problem(schema, "")
+    if problem is None:
+        if len(_sound) >= MAX_SOUND:
+            _sound.pop(next(iter(_sound)), None)
+        _sound[digest] = None
+    return problem
+
+
+def _problem(schema: Json, path: str) -> str | None:
     where = f" at {path}" if path else ""
     if isinstance(schema, bool):
         return None
@@ -59,7 +83,7 @@ def _below(schema: dict[str, Json], path: str) -> str | None:
         if not isinstance(inner, dict):
             return f"{_spelled(inner)} is not of type 'object' at {_join(path, name)}"
         for key, item in inner.items():
-            problem = schema_problem(item, _join(path, f"{name}.{key}"))
+            problem = _problem(item, _join(path, f"{name}.{key}"))
             if problem:
                 return problem
     for name in _SCHEMA_LISTS:
@@ -69,12 +93,12 @@ def _below(schema: dict[str, Json], path: str) -> str | None:
         if not isinstance(listed, list) or not listed:
             return f"{_join(path, name)} is not a list of schemas"
         for at, item in enumerate(listed):
-            problem = schema_problem(item, f"{_join(path, name)}[{at}]")
+            problem = _problem(item, f"{_join(path, name)}[{at}]")
             if problem:
                 return problem
     for name in _SCHEMAS:
         if name in schema and not (name == "items" and isinstance(schema[name], list)):
-            problem = schema_problem(schema[name], _join(path, name))
+            problem = _problem(schema[name], _join(path, name))
             if problem:
                 return problem
     return None

@@ -11,8 +11,8 @@ from mock_provider.errors import UsageError
 from mock_provider.journal import Entry, Journal
 
 
-def entry(number: int, body: str | None = "{}") -> Entry:
-    return Entry(number, "POST", "/v1/chat/completions", {}, body_text=body)
+def entry(number: int, body: bytes | None = b"{}") -> Entry:
+    return Entry(number, "POST", "/v1/chat/completions", {}, kept_body=body)
 
 
 def test_old_entries_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_old_bodies_are_dropped_before_their_entries(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("mock_provider.journal.MAX_BODY_BYTES", 25)
     journal = Journal()
     for number in (1, 2, 3):
-        journal.add(entry(number, '"0123456789"'))
+        journal.add(entry(number, b'"0123456789"'))
     assert journal.bodies() == (None, "0123456789", "0123456789")
 
 
@@ -36,7 +36,7 @@ def test_finished_entries_are_written_one_line_each(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)
     for number in (1, 2):
-        journal.close_entry(entry(number, '{"a":"\\ud83d"}'))
+        journal.close_entry(entry(number, b'{"a":"\\ud83d"}'))
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [(json.loads(line)["number"], json.loads(line)["body"]) for line in lines] == [
         (1, {"a": "\ud83d"}),

@@ -14,6 +14,7 @@ import pytest
 import mock_provider
 from mock_provider.errors import UsageError
 from mock_provider.json_values import JsonObject
+from mock_provider.limits import Limits
 from mock_provider.mock import Mock
 from mock_provider.replies import fault, gate, script, step, text, tool_call
 from mock_provider.server import ServerThread, serve
@@ -193,14 +194,27 @@ def test_what_is_not_http_gets_a_plain_answer_and_a_close(served: Mock, data: by
         assert client.get(f"{served.root}/__mock__/health").json()["ok"] is True
 
 
-def test_a_body_over_the_limit_is_refused_in_the_providers_form(served: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mock_provider.connection.MAX_BODY_BYTES", 1000)
-    with connect(served) as sock:
-        sock.sendall(raw_request(b"x" * 2000)[:1500])
-        data = read_all(sock)
-    assert data.split(b" ")[1] == b"413"
-    assert json.loads(data.split(b"\r\n\r\n", 1)[1])["error"]["type"] == "invalid_request_error"
-    assert [entry.rule for entry in served.journal.entries] == ["body_too_large"]
+CHUNKS = (
+    b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(raw_request(b"x" * 2000)[:-2000], id="announced"),
+        pytest.param(raw_request(b"x" * 2000), id="sent"),
+        pytest.param(CHUNKS + b"3e8\r\n" + b"x" * 1000 + b"\r\n1\r\n", id="chunks"),
+    ],
+)
+def test_a_body_over_the_limit_is_refused_in_the_providers_form(data: bytes) -> None:
+    with ServerThread(Mock(script(step("hi")), limits=Limits(body_bytes=1000))) as mock:
+        with connect(mock) as sock:
+            sock.sendall(data)
+            answer = read_all(sock)
+        assert answer.split(b" ")[1] == b"413"
+        assert json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]["type"] == "invalid_request_error"
+        assert [entry.rule for entry in mock.journal.entries] == ["body_too_large"]
 
 
 def test_a_compressed_body_is_read(served: Mock) -> None:
@@ -272,13 +286,11 @@ async def test_declared_waiting_is_kept() -> None:
         pytest.param("gzip", gzip.compress(b" " * 3_000), 413, id="bomb"),
     ],
 )
-def test_an_encoded_body_that_cannot_be_read_is_refused(
-    served: Mock, monkeypatch: pytest.MonkeyPatch, encoding: str, data: bytes, status: int
-) -> None:
-    monkeypatch.setattr("mock_provider.incoming.MAX_BODY_BYTES", 1000)
+def test_an_encoded_body_that_cannot_be_read_is_refused(encoding: str, data: bytes, status: int) -> None:
+    face = mock_provider.transport(Mock(script(step("hi")), limits=Limits(body_bytes=1000)))
     headers = {**AUTHORIZED, "content-encoding": encoding}
-    with httpx.Client() as client:
-        answer = client.post(f"{served.base_url()}/chat/completions", content=data, headers=headers)
+    with httpx.Client(transport=face) as client:
+        answer = client.post(f"{face.mock.base_url()}/chat/completions", content=data, headers=headers)
     assert answer.status_code == status
 
 

@@ -1,0 +1,207 @@
+"""From a request to the decision about it: the step it takes and the plan of the answer, or how it is turned down.
+
+Room: pure; the engine comes in with requests, and carries the decisions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mock_provider.asked import Asked, Refusal
+from mock_provider.caller import Caller
+from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
+from mock_provider.copying import Source
+from mock_provider.dialects.codec import Dialect, Received, Reply, headers_of_error, headers_of_stream
+from mock_provider.faults import Head, Plan, plan_stream, plan_whole
+from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.kept import Kept
+from mock_provider.match import Unmatched, called
+from mock_provider.play import Note, Play
+from mock_provider.playback import Cursor, History, Taken
+from mock_provider.redaction import Redactor
+from mock_provider.routes import SUPPORTED
+from mock_provider.steps import Script
+
+JSON_TYPE = "application/json"
+SCRIPTED = ("x-mock-provider", "scripted")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, as far as no state is needed. Shape: unreadable says why body is None, when there is more to say."""
+
+    caller: Caller
+    body: Json
+    unreadable: Refusal | None
+    secrets: Redactor
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Decision:
+    """What becomes of a request.
+
+    Shape: note is what it changes; keep, if there is one, is done once it has. The rest is for the journal.
+    """
+
+    plan: Plan
+    note: Note
+    conversation: str | None = None
+    client: str = ""
+    step: int | None = None
+    matched: bool = False
+    rule: str | None = None
+    problem: str | None = None
+    extra_fields: tuple[str, ...] = ()
+    keep: Callable[[], None] | None = None
+
+
+def head_of(status: int, content_type: str, *more: tuple[str, str]) -> Head:
+    """The head of an answer, headers in fixed order."""
+    return Head(status, (("content-type", content_type), SCRIPTED, *more))
+
+
+def refuse_size(caller: Caller, size_bytes: int, limit_bytes: int, script: Script, number: int) -> Decision:
+    """Turn down a body over the limit, which a face did not read to its end."""
+    message = f"the request body of {size_bytes} bytes is over the limit of {limit_bytes} bytes"
+    refusal = Refusal(413, "body_too_large", message, caller.dialect.usual_error(413, None)[0])
+    return _refuse(refusal, caller.dialect, script, number, caller.secrets)
+
+
+def _refuse(refusal: Refusal, dialect: Dialect, script: Script, number: int, secrets: Redactor) -> Decision:
+    problem = secrets.text(refusal.message)
+    line = (
+        f"{script.name}: request {number} is invalid for {dialect.name}, rule {refusal.rule}: {problem} "
+        "[REQUEST_INVALID]"
+    )
+    data = encode_json(dialect.error(refusal, script))
+    plan = plan_whole(head_of(refusal.status, JSON_TYPE, *headers_of_error(dialect, refusal)), data)
+    return Decision(plan, Note(invalid=line), rule=refusal.rule, problem=problem)
+
+
+class Decider:
+    """Decides about requests, looking at the play and changing nothing of it."""
+
+    def __init__(self, play: Play, kept: Kept) -> None:
+        self._play = play
+        self._script = play.script
+        self._kept = kept
+
+    def check(self, request: Request) -> Asked | Refusal | JsonObject | None:
+        """What needs no place in the play. Shape: a request to match, a refusal, the whole answer, or no address."""
+        caller = request.caller
+        address = caller.route.address
+        if address is None:
+            return None
+        refused = caller.refused or (request.unreadable if address.takes_body else None)
+        if refused is not None:
+            return refused
+        received = Received(
+            request.body,
+            caller.with_length(caller.headers, request.size_bytes),
+            caller.query,
+            self._script,
+            self._kept,
+            address.form,
+            caller.route.arguments,
+        )
+        return caller.dialect.read(received) if address.answer is None else address.answer(received)
+
+    def decide(self, request: Request, checked: Asked | Refusal | JsonObject | None) -> Decision:
+        """Decide, as the play stands now."""
+        number = self._play.number + 1
+        dialect, secrets = request.caller.dialect, request.secrets
+        if checked is None:
+            return self._lost(request, number)
+        if isinstance(checked, Refusal):
+            return _refuse(checked, dialect, self._script, number, secrets)
+        if not isinstance(checked, Asked):
+            return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
+        playback = self._play.playback
+        history = History(checked.messages)
+        cursor = playback.find(checked, request.caller.naming, number, history)
+        if isinstance(cursor, Unmatched):
+            return self._unmatched(cursor, None, request, checked, number)
+        taken = playback.take(cursor, checked)
+        if isinstance(taken, Unmatched):
+            return self._unmatched(taken, cursor, request, checked, number)
+        try:
+            return self._play_step(taken, checked, dialect, history)
+        except CopyError as error:
+            name = cursor.conversation.name
+            where = called(self._script, name)
+            text = f"{where}: step {taken.step.number} {error} [SCRIPT_COPY]\n  fix: send it, or copy another field"
+            unmatched = Unmatched("SCRIPT_COPY", text, name, taken.step.number)
+            return self._unmatched(unmatched, cursor, request, checked, number)
+
+    def _play_step(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
+        step, script = taken.step, self._script
+        name = dialect.request_id_header
+        request_id = ((name, derive_id(script, taken, "req")),) if name else ()
+        reply: Reply | None = None
+        if step.http_error is not None:
+            error = step.http_error
+            refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect)
+            if error.body is None:
+                data, kind = encode_json(dialect.error(refusal, script)), JSON_TYPE
+            else:
+                data = error.body.encode("utf-8", "surrogatepass")
+                kind = "text/html" if error.body.lstrip().startswith("<") else JSON_TYPE
+            head = head_of(refusal.status, error.content_type or kind, *request_id, *headers_of_error(dialect, refusal))
+            plan = plan_whole(head, data, step)
+        else:
+            reply = compose_reply(script, taken, asked, dialect)
+            if asked.is_stream:
+                kind, more = headers_of_stream(dialect, asked)
+                plan = plan_stream(head_of(200, kind, *request_id, *more), dialect.stream(asked, reply), step)
+            else:
+                plan = plan_whole(head_of(200, JSON_TYPE, *request_id), dialect.whole(asked, reply), step)
+        is_told = reply and not plan.is_broken and not self._play.playback.is_single
+        said = reply.as_message(has_ids=dialect.has_call_ids) if reply and is_told else None
+        cursor = taken.cursor
+        note = Note(
+            cursor.conversation.name,
+            cursor.client,
+            taken.item,
+            step.number,
+            self._play.playback.seal(history, said),
+        )
+        decision = Decision(
+            plan, note, note.conversation, note.client, step.number, matched=True, extra_fields=asked.extra_fields
+        )
+        keep = dialect.keep
+        if keep is not None and reply is not None:
+            kept_reply = reply
+            decision.keep = lambda: keep(asked, kept_reply, self._kept)
+        return decision
+
+    # Answers that no step gives
+
+    def _unmatched(
+        self, unmatched: Unmatched, cursor: Cursor | None, request: Request, asked: Asked, number: int
+    ) -> Decision:
+        text = request.secrets.text(unmatched.text)
+        dialect = request.caller.dialect
+        refusal = Refusal(400, unmatched.code, text, code="mock_unmatched")
+        data = encode_json(dialect.error(refusal, self._script))
+        more = headers_of_error(dialect, refusal)
+        plan = plan_whole(head_of(400, JSON_TYPE, ("x-should-retry", "false"), *more), data)
+        line = f"request {number}: {text}"
+        note = Note(unmatched=line)
+        if cursor is not None:
+            note = Note(cursor.conversation.name, cursor.client, unmatched=line)
+        return Decision(
+            plan, note, unmatched.conversation, rule=unmatched.code, problem=text, extra_fields=asked.extra_fields
+        )
+
+    def _lost(self, request: Request, number: int) -> Decision:
+        caller = request.caller
+        line = f"{caller.method} {request.secrets.text(caller.route.path)}"
+        status, code = (404, "unknown_url") if caller.route.operation == "unknown" else (405, "method_not_supported")
+        text = f"{self._script.name}: {line} is no address of this provider [UNKNOWN_PATH]\n  supported:{SUPPORTED}"
+        refusal = Refusal(status, code, text, caller.dialect.usual_error(status, None)[0], code)
+        data = encode_json(caller.dialect.error(refusal, self._script))
+        more = headers_of_error(caller.dialect, refusal)
+        plan = plan_whole(head_of(status, JSON_TYPE, ("x-should-retry", "false"), *more), data)
+        return Decision(plan, Note(unmatched=f"request {number}: {text}"), rule="UNKNOWN_PATH", problem=text)

@@ -1,0 +1,213 @@
+"""Carrying a plan out over a socket: head and pieces framed, waits kept, deaths died.
+
+Room: asyncio; only the connection comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from mock_provider.exchange import Exchange
+from mock_provider.faults import GARBAGE, Action, Delay, Die, Head, Send, Wait
+from mock_provider.mock import Mock
+from mock_provider.outlet import Outlet
+
+SENDS_PER_TURN = 32  # writes before other clients have their turn; about a third of a millisecond
+END_OF_CHUNKS = b"0\r\n\r\n"
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How the client wants it. Shape: has_chunks False is HTTP/1.0, which learns the end of a body from the close."""
+
+    is_last: bool = False
+    has_chunks: bool = True
+    has_body: bool = True
+
+
+def spell_head(head: Head, framing: Framing) -> bytes:
+    """The head of an answer on the wire."""
+    lines = [f"HTTP/1.1 {head.status} {_PHRASES.get(head.status, '')}"]
+    lines += [f"{name}: {value}" for name, value in head.headers]
+    if head.length is not None:
+        lines.append(f"content-length: {head.length}")
+    elif framing.has_chunks:
+        lines.append("transfer-encoding: chunked")
+    if framing.is_last:
+        lines.append("connection: close")
+    lines.append("\r\n")
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+class Delivery:
+    """One answer on its way to a client.
+
+    Shape: start() does what needs no waiting; when it gives False, finish() does the rest. ends_connection tells,
+    once it is over, whether the connection cannot be used again.
+    """
+
+    __slots__ = ("_actions", "_exchange", "_framing", "_head", "_mock", "_outlet", "ends_connection")
+
+    def __init__(self, exchange: Exchange, framing: Framing, outlet: Outlet, mock: Mock) -> None:
+        self._exchange = exchange
+        self._framing = framing
+        self._outlet = outlet
+        self._mock = mock
+        self._head: Head | None = None
+        self._actions: Iterator[tuple[Action, bool]] = iter(())
+        self.ends_connection = framing.is_last
+
+    def start(self) -> bool:
+        """Write what needs no waiting. Shape: whether that was everything.
+
+        An answer is noted as complete before its last byte leaves: who has read it may look at the journal.
+        """
+        plan, framing = self._exchange.plan, self._framing
+        if plan.is_waiting:
+            self._actions = iter(plan)
+            return False
+        head = self._head = plan.head
+        if head is None:
+            return True
+        if not framing.has_body:
+            self._exchange.finish("complete")
+            self._outlet.write(spell_head(head, framing))
+            return True
+        if head.length is not None:
+            data = b"".join(action.data for action in plan.actions if isinstance(action, Send))
+            self._exchange.sent(data, is_piece=True)
+            self._exchange.finish("complete")
+            self._outlet.write(spell_head(head, framing) + data)
+            return True
+        self._actions = iter(plan)
+        return self._send_some()
+
+    def _send_some(self) -> bool:
+        """Write up to the end of this turn. Shape: whether everything is written."""
+        outlet = self._outlet
+        for _ in range(SENDS_PER_TURN):
+            if not outlet.is_drained:
+                return False
+            following = next(self._actions, None)
+            if following is None:
+                return True
+            action, is_last = following
+            if isinstance(action, Head):
+                outlet.write(spell_head(action, self._framing))
+                if is_last:
+                    self._end()
+            elif isinstance(action, Send):
+                self._send(action, is_last=is_last)
+        return False
+
+    def _send(self, action: Send, *, is_last: bool) -> None:
+        self._exchange.sent(action.data, is_piece=action.is_piece)
+        framed = action.data
+        is_chunked = self._head is not None and self._head.length is None and self._framing.has_chunks
+        if is_chunked and framed:
+            framed = b"%x\r\n%b\r\n" % (len(framed), framed)
+        if is_last:
+            self._exchange.finish("complete")
+            if is_chunked:
+                framed += END_OF_CHUNKS
+        self._outlet.write(framed)
+
+    def _end(self) -> None:
+        """The body is over without a last piece."""
+        self._exchange.finish("complete")
+        if self._head is not None and self._head.length is None and self._framing.has_chunks and self._framing.has_body:
+            self._outlet.write(END_OF_CHUNKS)
+
+    async def finish(self) -> None:
+        """Do the rest, waiting where the plan says so, and for a client that is slower than we are."""
+        try:
+            if self._exchange.plan.is_waiting:
+                await self._play()
+                return
+            while not self._send_some():
+                await self._breathe()
+        except asyncio.CancelledError:
+            self._exchange.gone()
+            self.ends_connection = True
+
+    async def _breathe(self) -> None:
+        """Let others have their turn; find out whether the client is still there and keeps up."""
+        if self._outlet.is_drained:
+            await asyncio.sleep(0)
+        else:
+            await self._outlet.drained()
+        if not self._outlet.is_open:
+            raise asyncio.CancelledError
+
+    async def _play(self) -> None:
+        """Carry a plan with waits out."""
+        for action, is_last in self._actions:
+            if isinstance(action, Head):
+                self._head = action
+                self._outlet.write(spell_head(action, self._framing))
+                await self._breathe()
+            elif isinstance(action, Send):
+                if self._framing.has_body:
+                    self._send(action, is_last=is_last)
+                    await self._breathe()
+            elif isinstance(action, Delay):
+                if await self._mock.closing.opened(action.ms / 1000):
+                    return self._abort("closed")
+            elif isinstance(action, Wait):
+                if not await self._pass(action):
+                    return None
+            else:
+                return await self._die(action)
+            if is_last and not (isinstance(action, Send) and self._framing.has_body):
+                self._end()
+        return None
+
+    async def _pass(self, action: Wait) -> bool:
+        gate = self._mock.gate(action.gate)
+        gate.waiting += 1
+        gate.arrival.open()
+        try:
+            opened = await gate.door.opened(self._mock.gate_timeout_s)
+        finally:
+            gate.waiting -= 1
+        if gate.is_abandoned:
+            self._abort("closed")
+            return False
+        if opened:
+            self._exchange.passed(gate.name)
+            return True
+        self._mock.gate_stuck(gate, self._exchange.entry)
+        self._exchange.finish(f"gate {gate.name} never opened")
+        self._close()
+        return False
+
+    async def _die(self, action: Die) -> None:
+        await self._outlet.drained()
+        if action.kind == "end" and self._head is not None:
+            self._exchange.finish("fault end")
+            if self._framing.has_chunks and self._framing.has_body:
+                self._outlet.write(END_OF_CHUNKS)
+        elif action.kind == "stall":
+            self._exchange.finish("fault stall")
+            await self._mock.closing.opened()
+            self._abort("fault stall")
+        elif action.kind == "reset":
+            self._abort("fault reset")
+        else:
+            self._exchange.finish(f"fault {action.kind}")
+            if action.kind == "garbage":
+                self._outlet.write(GARBAGE)
+            self._close()
+
+    def _close(self) -> None:
+        self.ends_connection = True
+        self._outlet.close()
+
+    def _abort(self, end: str) -> None:
+        self._exchange.finish(end)
+        self.ends_connection = True
+        self._outlet.reset()

@@ -1,0 +1,51 @@
+"""One answer under way: its plan, and what a face notes while it carries the plan out.
+
+Room: pure; the engine makes exchanges, the faces report to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from mock_provider.faults import Plan
+from mock_provider.journal import Entry
+
+
+class Exchange:
+    """The plan of an answer, and the notes about it. Shape: entry is None for control routes."""
+
+    __slots__ = ("_digest", "_finished", "_is_over", "entry", "plan")
+
+    def __init__(self, plan: Plan, entry: Entry | None, finished: Callable[[Entry], None]) -> None:
+        self.plan = plan
+        self.entry = entry
+        self._finished = finished
+        self._digest = hashlib.sha256()
+        self._is_over = False
+
+    def sent(self, data: bytes, *, is_piece: bool) -> None:
+        """Note bytes of the body that went out."""
+        self._digest.update(data)
+        if self.entry is not None and is_piece:
+            self.entry.pieces_sent += 1
+
+    def passed(self, gate: str) -> None:
+        """Note a gate that opened."""
+        if self.entry is not None:
+            self.entry.gates_passed.append(gate)
+
+    def finish(self, end: str) -> None:
+        """Note the end; only the first one counts."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self.entry is not None:
+            self.entry.end = end
+            self.entry.digest = self._digest.digest()
+            self._finished(self.entry)
+
+    def gone(self) -> None:
+        """Note that the client went away."""
+        pieces = self.entry.pieces_sent if self.entry is not None else 0
+        self.finish(f"client gone at piece {pieces}")

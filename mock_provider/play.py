@@ -1,0 +1,81 @@
+"""How far the play is: what every request changed, and the verdict on all of it.
+
+Room: pure; the engine holds one and locks. Workers that share a play each hold one and exchange the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mock_provider.playback import Playback
+from mock_provider.steps import Script
+from mock_provider.verdict import Verdict
+
+MAX_PROBLEMS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What one request changed.
+
+    Shape: conversation and client say who played, when that was found out; item and step which step was used up, None
+    when none was; history as playback seals it. unmatched and invalid are lines for the verdict.
+    """
+
+    conversation: str | None = None
+    client: str = ""
+    item: int | None = None
+    step: int | None = None
+    history: str | None = None
+    unmatched: str | None = None
+    invalid: str | None = None
+
+
+class Play:
+    """The state of one play. Limits: not safe for threads; the engine locks."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.playback = Playback(script)
+        self.number = 0
+        self._unmatched: list[str] = []
+        self._invalid: list[str] = []
+        self._stuck: list[str] = []
+
+    def apply(self, note: Note) -> int:
+        """Change what a request changed. Shape: the number of the request, counted from 1."""
+        self.number += 1
+        if note.conversation is not None:
+            if note.item is not None and note.step is not None:
+                self.playback.move(note.conversation, note.client, note.item, note.step, note.history)
+            else:
+                self.playback.enter(note.conversation, note.client)
+        if note.unmatched is not None and len(self._unmatched) < MAX_PROBLEMS:
+            self._unmatched.append(note.unmatched)
+        if note.invalid is not None and len(self._invalid) < MAX_PROBLEMS:
+            self._invalid.append(note.invalid)
+        return self.number
+
+    def stuck(self, line: str) -> None:
+        """Note a gate that stayed shut for the whole time limit."""
+        self._stuck.append(line)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self.playback.reset()
+        self.number = 0
+        self._unmatched.clear()
+        self._invalid.clear()
+        self._stuck.clear()
+
+    def verdict(self, waiting: Iterable[str] = ()) -> Verdict:
+        """Judge the play so far. Shape: waiting are lines about gates at which answers wait now."""
+        return Verdict(
+            script=self.script.name,
+            used=self.playback.used(),
+            left=self.playback.leftovers(),
+            unmatched=tuple(self._unmatched),
+            invalid=tuple(self._invalid),
+            gates=(*self._stuck, *waiting),
+        )
