@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick | --full] [log] [loop] [mock]`: print every ratio of one run."""
+"""`python -m benchmarks [--quick | --full] [log] [loop] [admission] [mock]`: print every ratio of one run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from benchmarks.timing import Row, table
 
-SUBJECTS = ("log", "loop", "mock")
+SUBJECTS = ("log", "loop", "admission", "mock")
 
 
 def main() -> int:
