@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, NoReturn, cast
 
 from lanes.bundle import (
     HEADER,
@@ -57,6 +58,7 @@ def read_bundle(folder: Path) -> Bundle:
     return Bundle(header, records, trailer, tuple(problems), name, "sha256:" + digest.hexdigest())
 
 
+_MAX_DIGITS = 18  # such a number fits into 64 bits everywhere
 _DEPTHS = frozenset({"", "D1", "D2", "D3"})
 _PROBLEMS = {RECORD_SHAPE: "damaged", SCHEMA_NEWER: "schema-newer"}
 _Report = Callable[[str, str, str], None]
@@ -100,7 +102,7 @@ def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[
         chain = next_digest(chain, line)
         where = f"{RECORDS}:{number}"
         try:
-            document = json.loads(line)
+            document = _parse(line)
         except (ValueError, RecursionError):  # the second for a line that is nested too deep to be a record
             report("damaged", where, "the line is no JSON")
             continue
@@ -214,7 +216,7 @@ def _text_list(value: Json) -> tuple[str, ...]:
 
 def _read_object(path: Path, report: _Report) -> dict[str, Json] | None:
     try:
-        document = json.loads(path.read_bytes())
+        document = _parse(path.read_bytes())
     except FileNotFoundError:
         report("unreadable", path.name, "the file is missing")
         return None
@@ -225,6 +227,27 @@ def _read_object(path: Path, report: _Report) -> dict[str, Json] | None:
         report("unreadable", path.name, "the file holds no JSON object")
         return None
     return document
+
+
+def _parse(data: bytes) -> Any:
+    """Read JSON as evidence is written: numbers that are numbers, and none that other readers would round or refuse.
+
+    Raises: ValueError, RecursionError.
+    """
+    return json.loads(data, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text[:40])
+
+
+def _whole(text: str) -> int:
+    return int(text) if len(text) <= _MAX_DIGITS else _refuse(f"{text[:40]}…")
 
 
 def _bytes_of(path: Path) -> bytes:

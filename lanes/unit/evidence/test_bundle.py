@@ -367,6 +367,18 @@ def test_a_header_that_cannot_be_meant_is_unreadable_and_says_which_field(
     assert said in bundle.problems[0].text
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400], ids=["nan", "constant", "past", "long"])
+def test_a_number_that_is_none_damages_its_line_alone(tmp_path: Path, number: str) -> None:
+    write(tmp_path / "b", "a", "b")
+    path = tmp_path / "b" / "records.jsonl"
+    first, second = path.read_text("ascii").splitlines()
+    path.write_text("\n".join([first, second.replace('"duration_ms":0', f'"duration_ms":{number}'), ""]), "ascii")
+
+    bundle = read_bundle(tmp_path / "b")
+
+    assert ([record.node_id for record in bundle.records], codes(tmp_path / "b")) == (["a"], ["damaged", "trailer"])
+
+
 def test_a_header_nested_without_end_is_unreadable(tmp_path: Path) -> None:
     write(tmp_path / "b", "a")
     (tmp_path / "b" / "header.json").write_text("[" * 100_000, "utf-8")

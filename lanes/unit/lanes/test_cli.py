@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from lanes.bundle import BundleHeader, BundleWriter
 from lanes.cli import main
 from lanes.namespace import Entry, namespace_id
+from lanes.observation import not_run
+from lanes.record import Subject
 
 PASSING = "def test_passes():\n    pass\n"
 
@@ -143,3 +146,99 @@ def test_a_required_depth_that_the_machine_does_not_give_voids_the_lane(
 
     assert (shallow, required) == (0, 3)
     assert "guarded at D2 where D3 was required: it said no" in capsys.readouterr().err
+
+
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder to stand in, outside tox and CI."""
+    for name in ("LANE_MARK", "TOX_ENV_NAME", "CI", "LANE_WORKERS", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["report"], "there is no folder lanes here", id="report-outside-a-project"),
+        pytest.param(["report", "--root", "nowhere"], "there is no folder 'nowhere'", id="report-nowhere"),
+        pytest.param(["proofs", "--root", "nowhere"], "there is no folder 'nowhere'", id="proofs-nowhere"),
+        pytest.param(["ids", "--root", "nowhere"], "there is no folder 'nowhere'", id="ids-nowhere"),
+        pytest.param(["run", "unit"], "there is no folder lanes/unit here", id="run-outside-a-project"),
+        pytest.param(["accept"], "there is no folder lanes here", id="accept-outside-a-project"),
+        pytest.param(["demo", "--out", ""], "--out names nothing", id="demo-into-nothing"),
+    ],
+)
+def test_a_command_in_the_wrong_place_says_so_and_leaves_nothing(
+    arguments: list[str], message: str, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(arguments)
+
+    streams = capsys.readouterr()
+    assert (code, streams.out, message in streams.err, "Traceback" in streams.err) == (2, "", True, False)
+    assert list(outside.iterdir()) == []
+
+
+def test_lane_11_nothing_is_accepted_for_another_tree_than_the_one_at_hand(
+    outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (outside / "lanes" / "snapshot" / "expected").mkdir(parents=True)
+
+    code = main(["accept"])
+
+    assert (code, "[OTHER_COPY]" in capsys.readouterr().err) == (2, True)
+    assert list((outside / "lanes" / "snapshot" / "expected").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["run", "unit"], ["report"]], ids=["run", "report"])
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        pytest.param("file", "is no folder", id="file"),
+        pytest.param("file/below", "is no folder", id="below-a-file"),
+        pytest.param("", "--out names nothing", id="nothing"),
+        pytest.param("/proc/evidence", "/proc/evidence", id="where-nothing-can-be-made"),
+    ],
+)
+def test_evidence_that_cannot_be_kept_is_refused_in_words(
+    command: list[str], out: str, message: str, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if out.startswith("/proc") and not Path("/proc/self").exists():
+        not_run("platform", "there is no /proc here")
+    (outside / "lanes" / "unit").mkdir(parents=True)
+    (outside / "file").write_text("", "utf-8")
+
+    code = main([*command, "--out", out])
+
+    streams = capsys.readouterr()
+    assert (code, streams.out, message in streams.err, "Traceback" in streams.err) == (2, "", True, False)
+    assert sorted(path.name for path in outside.iterdir()) == ["file", "lanes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("header.json", "[" * 100_000),
+        ("header.json", '{"schema": "bundle/1"}'),
+        ("records.jsonl", "[" * 100_000 + "\n"),
+        ("trailer.json", "[" * 100_000),
+        ("trailer.json", "7"),
+    ],
+    ids=["deep-header", "bare-header", "deep-record", "deep-trailer", "no-object"],
+)
+def test_a_damaged_file_of_evidence_is_void_and_no_traceback(
+    name: str, text: str, outside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (outside / "lanes").mkdir()
+    bundle = BundleWriter(
+        outside / "reports" / "out" / "bundles" / "unit" / "1-of-1", BundleHeader("unit", "1", Subject())
+    )
+    bundle.close(canary_end="refused")
+    (outside / "reports" / "out" / "bundles" / "unit" / "1-of-1" / name).write_text(text, "ascii")
+
+    code = main(["report"])
+
+    streams = capsys.readouterr()
+    assert (code, "void (" in streams.out, streams.err) == (3, True, "")

@@ -14,6 +14,7 @@ import pytest
 from lanes import guard
 from lanes.errors import GuardRefused
 from lanes.guard import NOT_SHOWN, REFUSED, Guard
+from lanes.spool import UnseenReader
 
 HOSTS = ("api.example.com",)
 
@@ -144,6 +145,45 @@ def test_guard_07_the_refused_import_says_why() -> None:
         Guard("unit", "loopback", modules=("uvloop",)).hook("import", ("uvloop", None, [], [], []))
 
     assert "it opens sockets of its own, where the guard cannot see them [GUARD_IMPORT]" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        pytest.param("connect", True, id="connect"),
+        pytest.param(b"getaddrinfo", True, id="look-up"),
+        pytest.param("setns", True, id="another-namespace"),
+        pytest.param("getpid", False, id="harmless"),
+        pytest.param(7, False, id="by-number"),
+    ],
+)
+@pytest.mark.parametrize("network", ["loopback", "none", "providers"])
+def test_a_native_call_that_reaches_outside_past_the_interpreter_is_refused(
+    network: str, name: object, refused: bool
+) -> None:
+    assert is_refused(Guard("unit", network), "ctypes.dlsym", object(), name) is refused
+
+
+def test_what_the_guard_cannot_look_into_is_noted_once_an_item_and_goes_on(tmp_path: Path) -> None:
+    rule = Guard("unit", "loopback", spool=str(tmp_path))
+    reader = UnseenReader(tmp_path)
+    rule.item = "one"
+    rule.hook("os.system", (b"true",))
+    early = reader.of_item("one")
+    rule.hook("os.system", (b"false",))
+    rule.hook("ctypes.dlopen", ("libc.so.6",))
+    rule.hook("ctypes.dlopen", (None,))
+    rule.item = "two"
+    rule.hook("os.system", (b"true",))
+
+    lines = (tmp_path / guard.UNSEEN_FILE).read_text("utf-8").splitlines()
+    assert (early, reader.of_item("one"), reader.of_item("two"), reader.of_item("three"), len(lines)) == (
+        ("a child that is not Python",),
+        ("a child that is not Python", "a native library"),
+        ("a child that is not Python",),
+        (),
+        3,
+    )
 
 
 def test_a_refusal_names_item_lane_and_address_and_how_to_mend_it(tmp_path: Path) -> None:

@@ -75,6 +75,20 @@ def test_uvloop():
     import uvloop
 
 
+def test_native():
+    import ctypes
+    try:
+        ctypes.CDLL(None).connect
+    except Exception:
+        pass
+
+
+def test_blind_children():
+    subprocess.run([sys.executable, "-I", "-c", ""], check=True)
+    subprocess.run([sys.executable, "-c", ""], env={}, check=True)
+    subprocess.run(["true"], check=True)
+
+
 def test_neighbour():
     pass
 """
@@ -101,6 +115,7 @@ def facts(record: Record) -> tuple[str, str | None, list[object]]:
         pytest.param("test_expects_to_fail", "look-up of example.com", 1, id="expects-to-fail"),
         pytest.param("test_teardown", "look-up of example.com", 1, id="in-a-teardown"),
         pytest.param("test_uvloop", "import of uvloop", 1, id="native-event-loop"),
+        pytest.param("test_native", "native call of connect", 1, id="native-call"),
     ],
 )
 def test_guard_05_06_a_refusal_fails_the_item_that_made_it_whatever_became_of_the_error(
@@ -109,7 +124,21 @@ def test_guard_05_06_a_refusal_fails_the_item_that_made_it_whatever_became_of_th
     assert facts(refused[1][name]) == ("failed", "guard-refusal", [{"what": what, "tries": tries}])
 
 
-@pytest.mark.parametrize("name", ["test_loopback", "test_neighbour"])
+def test_children_that_the_guard_cannot_look_into_stand_in_the_record_of_their_item(
+    refused: tuple[object, dict[str, Record]],
+) -> None:
+    found = {name: list(record.guard["unseen"]) for name, record in refused[1].items() if record.guard["unseen"]}
+
+    assert found == {
+        "test_blind_children": [
+            "a Python child in isolated mode",
+            "a child that is not Python",
+            "a child without the guard's environment",
+        ]
+    }
+
+
+@pytest.mark.parametrize("name", ["test_loopback", "test_neighbour", "test_blind_children"])
 def test_an_item_that_stays_inside_its_lane_passes(refused: tuple[object, dict[str, Record]], name: str) -> None:
     assert facts(refused[1][name]) == ("passed", None, [])
 

@@ -13,10 +13,11 @@ from lanes import namespace
 from lanes.namespace import Entry, measure_depth, namespace_id
 
 PROGRAM = """
-import json, os, socket, sys
+import ctypes, json, os, socket, sys
 from lanes.namespace import enter_namespace, interfaces, measure_depth, namespace_id
 loopback = sys.argv[1] == "loopback"
 before = namespace_id()
+way_back = os.open("/proc/self/ns/net", os.O_RDONLY) if before else -1
 entry = enter_namespace(loopback=loopback)
 found = {
     "outside": entry.outside == before,
@@ -41,6 +42,11 @@ try:
     found["reaches"].append("outside")
 except OSError:
     pass
+libc = ctypes.CDLL(None)
+if before:
+    powers = [line.split() for line in open("/proc/self/status") if line.startswith("Cap")]
+    found["powers"] = {name: int(value, 16) for name, value in powers}
+    found["back"] = libc.setns(way_back, 0) == 0 or namespace_id() == before
 sys.stdout.write(json.dumps(found))
 """
 
@@ -67,6 +73,22 @@ def test_the_wall_is_a_namespace_of_its_own_or_the_machine_says_why_not(walled: 
 
 def test_inside_the_wall_loopback_answers_and_nothing_else(walled: dict[str, object]) -> None:
     assert walled["reaches"] == ["loopback"] or walled["problem"] is not None
+
+
+def test_nobody_leaves_the_wall_again_root_included(walled: dict[str, object]) -> None:
+    assert walled.get("back", False) is False or walled["problem"] is not None
+
+
+def test_the_powers_that_lead_out_of_the_wall_are_given_up_for_every_child_too(walled: dict[str, object]) -> None:
+    powers = walled.get("powers", {})
+    left = {
+        (kind, name)
+        for kind, held in powers.items()
+        for name, number in namespace._WAYS_OUT.items()
+        if held >> number & 1
+    }
+
+    assert left == set() or walled["problem"] is not None
 
 
 def test_a_lane_without_network_has_no_loopback_either() -> None:

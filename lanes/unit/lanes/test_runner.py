@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lanes.observation import not_run
 from lanes.record import comparable
 
 PASSING = "def test_passes():\n    pass\n"
@@ -315,22 +313,6 @@ def test_shards_split_the_items_and_agree_on_the_whole_list(project) -> None:
     assert len(first.header.expected) == 12
 
 
-def test_shards_of_one_run_are_given_one_name_and_make_one_whole(project) -> None:
-    project.write("lanes/claims.toml", PARTS_CLAIM)
-    project.write("lanes/unit/test_a.py", PART + "".join(f"def test_{n}():\n    pass\n" for n in range(9)))
-
-    alone = project.run("run", "unit", "--shard", "1/2")
-    for shard in ("1/2", "2/2"):
-        project.run("run", "unit", "--shard", shard, "--run-id", "by-hand.1")
-    report = project.run("report")
-
-    assert {project.bundle("unit", index, 2).header.run_id for index in (1, 2)} == {"by-hand.1"}
-    assert "give the others --run-id unit-" in alone.stdout
-    assert "is missing" in alone.stdout
-    assert "is missing" not in report.stdout
-    assert "passed 10" in next(line for line in report.stdout.splitlines() if line.startswith("a.claim"))
-
-
 def test_status_35_a_filter_names_what_it_took_out(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING + "def test_other():\n    pass\n")
 
@@ -339,57 +321,6 @@ def test_status_35_a_filter_names_what_it_took_out(project) -> None:
     header = project.bundle("unit").header
     assert [item.node_id for item in header.expected] == ["lanes/unit/test_a.py::test_other"]
     assert [item.node_id for item in header.deselected] == ["lanes/unit/test_a.py::test_passes"]
-
-
-PARTS_CLAIM = CLAIM.replace("LANE", "unit")
-PART = "import pytest\npytestmark = pytest.mark.claim('a.claim')\n" + PASSING
-DROPS = """
-import os
-
-collect_ignore = ["test_b.py"] if os.path.exists("leave-out") else []
-
-
-def pytest_collection_modifyitems(items):
-    if os.path.exists("drop"):
-        del items[0]
-"""
-
-
-@pytest.fixture(scope="module")
-def parts(make_project):
-    project = make_project("parts")
-    project.write("lanes/claims.toml", PARTS_CLAIM)
-    project.write("lanes/unit/conftest.py", DROPS)
-    for name in ("test_a", "test_b"):
-        project.write(f"lanes/unit/{name}.py", PART)
-    return project
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mark", "cell"),
-    [
-        pytest.param(("./lanes/unit/",), "", "passed 2", id="the-whole-lane-by-name"),
-        pytest.param(("lanes/unit/test_a.py",), "", "not run (deselected), passed 1", id="file"),
-        pytest.param(("lanes/unit/test_a.py::test_passes", "-n", "1"), "", "not run (deselected), passed 1", id="item"),
-        pytest.param(("--ignore=lanes/unit/test_b.py",), "", "not run (deselected), passed 1", id="ignored"),
-        pytest.param(("--ignore-glob=*_b.py",), "", "not run (deselected), passed 1", id="ignored-by-pattern"),
-        pytest.param(("-k", "test_a"), "", "not run 1 (deselected), passed 1", id="expression"),
-        pytest.param((), "leave-out", "not run (deselected), passed 1", id="left-out-by-a-conftest-file"),
-        pytest.param((), "drop", "not run 1 (deselected), passed 1", id="dropped-by-a-conftest-file"),
-    ],
-)
-def test_status_35_a_claim_does_not_pass_on_a_part_of_its_lane(
-    parts, arguments: tuple[str, ...], mark: str, cell: str
-) -> None:
-    if mark:
-        parts.write(mark, "")
-
-    ended = parts.run("run", "unit", *arguments)
-
-    if mark:
-        (parts.root / mark).unlink()
-    row = next(line for line in ended.stdout.splitlines() if line.startswith("a.claim"))
-    assert (ended.exit_code, row.removeprefix("a.claim").partition("  -")[0].strip()) == (0, cell)
 
 
 def test_lane_12_two_lanes_at_once_do_not_see_each_other(project) -> None:
@@ -519,52 +450,6 @@ def test_a_test_cannot_write_what_only_a_witness_may_see(project) -> None:
     assert ended.exit_code == 0, ended.stdout
 
 
-WAITS = """
-import os, signal
-
-def test_waits():
-    with open("started", "w") as file:
-        file.write(str(os.getpid()))
-    signal.pause()
-"""
-
-
-def wait_for_the_end_of(process_id: int) -> bool:
-    """Whether a process that is not our child ends within a time that only a failure would use up."""
-    try:
-        descriptor = os.pidfd_open(process_id)
-    except ProcessLookupError:
-        return True
-    with os.fdopen(descriptor):
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(30_000))
-
-
-def test_a_run_that_is_killed_takes_its_tests_with_it_and_what_passed_by_then_is_no_pass(project) -> None:
-    if not sys.platform.startswith("linux"):
-        not_run("platform", "prctl(2) and pidfd_open(2) are of Linux")
-    os.mkfifo(project.root / "started")
-    project.write("lanes/claims.toml", PARTS_CLAIM)
-    project.write("lanes/unit/test_a.py", PART)
-    project.write("lanes/unit/test_b.py", WAITS)
-    process = project.start("run", "unit")
-    tests = int((project.root / "started").read_text("utf-8"))
-
-    process.kill()
-    process.communicate()
-    ended = wait_for_the_end_of(tests)
-    report = project.run("report")
-
-    row = next(line for line in report.stdout.splitlines() if line.startswith("a.claim"))
-    assert (ended, project.bundle("unit").trailer, [each.verdict for each in project.bundle("unit").records]) == (
-        True,
-        None,
-        ["passed"],
-    )
-    assert ("blocked: its run was not judged to the end" in row, report.exit_code) == (True, 1)
-
-
 def test_a_run_that_dies_before_its_first_test_leaves_no_older_evidence_in_its_place(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING)
     project.run("run", "unit")
@@ -573,32 +458,3 @@ def test_a_run_that_dies_before_its_first_test_leaves_no_older_evidence_in_its_p
     ended = project.run("run", "unit")
 
     assert (ended.exit_code != 0, project.bundle("unit").records) == (True, ())
-
-
-def test_a_tree_whose_programs_would_be_another_copy_is_not_run(project) -> None:
-    project.write("lanes/unit/test_a.py", PASSING)
-    project.write("harness/__init__.py", "MINE = True\n")
-
-    ended = project.run("run", "unit")
-
-    assert (ended.exit_code, ended.stdout, "[OTHER_COPY]" in ended.stderr) == (2, "", True)
-    assert "the programs its tests start would have package 'harness' from" in ended.stderr
-    assert project.bundle("unit").records == ()
-
-
-def test_a_child_that_runs_the_loop_of_another_copy_fails_the_lane(project) -> None:
-    project.write("elsewhere/harness/__init__.py", "OTHER = True\n")
-    project.write(
-        "lanes/unit/test_a.py",
-        "import subprocess, sys\n"
-        "def test_child():\n"
-        "    done = subprocess.run([sys.executable, '-c', 'import harness; harness.OTHER'], cwd='elsewhere')\n"
-        "    assert done.returncode == 0\n",
-    )
-
-    ended = project.run("run", "unit")
-
-    (breach,) = project.bundle("unit").trailer.breaches
-    assert ended.exit_code == 3
-    assert breach.startswith("1 process ran the loop of another copy, ")
-    assert breach.endswith("elsewhere/harness [LOOP_MISMATCH]")

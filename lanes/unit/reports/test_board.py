@@ -561,6 +561,24 @@ def test_a_breach_outside_the_items_is_named(evidence: Evidence) -> None:
     assert [(n.kind, n.text) for n in board.notices] == [("breach", "tracked file changed: a.py")]
 
 
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        pytest.param("D2", ["tests started what depth D2 does not look into: a child that is not Python (2)"], id="D2"),
+        pytest.param("D3", [], id="behind-the-wall-of-the-host"),
+    ],
+)
+def test_what_the_guard_could_not_look_into_is_named_where_nothing_else_held_it(
+    evidence: Evidence, depth: str, expected: list[str]
+) -> None:
+    guard = {**(evidence.record().guard or {}), "depth": depth, "unseen": ["a child that is not Python"]}
+    records = [evidence.record(node_id=f"lanes/offline/test_a.py::test_{n}", guard=guard) for n in range(2)]
+
+    board = evidence.fold(evidence.bundle(*records, guard_depth=depth))
+
+    assert ([notice.text for notice in board.notices], words(board, "offline")) == (expected, "passed 2")
+
+
 def test_edge43_the_same_bundle_twice_is_counted_once_whatever_its_folder(evidence: Evidence) -> None:
     bundle = evidence.bundle(evidence.record())
 
