@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mock_provider.dialects import anthropic_messages, openai_chat, openai_responses
+from mock_provider.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from mock_provider.dialects.codec import Base, Dialect
 
 # The first row whose address fits answers, unless a header or the path names another one; it is also the row whose
 # error form an unknown client gets.
-ROWS: tuple[Dialect, ...] = (openai_chat.DIALECT, openai_responses.DIALECT, anthropic_messages.DIALECT)
+ROWS: tuple[Dialect, ...] = (
+    openai_chat.DIALECT,
+    openai_responses.DIALECT,
+    anthropic_messages.DIALECT,
+    gemini.DIALECT,
+)
 DIALECTS: Mapping[str, Dialect] = {row.name: row for row in ROWS}
 BASES: tuple[Base, ...] = (
     *(base for row in ROWS for base in row.bases),
-    Base("gemini", "", ("GOOGLE_GEMINI_BASE_URL",), ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
     Base("ollama", "", ("OLLAMA_HOST",)),
 )
 BASE_PATHS: Mapping[str, str] = {base.name: base.path for base in BASES}
