@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast, overload
 
-from harness.errors import InvalidEventError
+from harness.errors import InvalidEventError, LogError
 from harness.log.chunk_rows import ChunkRow
 from harness.log.events import (
     EVENT_TYPES,
@@ -38,7 +38,7 @@ class SessionLog(Sequence[Event]):
 
     Shape: log[seq], len(log), iteration and since(seq) read; append writes; nothing else changes it.
     Limits: append and log[seq] cost the same however long the log is; messages() costs what is new.
-    Raises: InvalidEventError from append; the log is then as it was.
+    Raises: InvalidEventError from append, or LogError with code LOG_CLOSED; the log is then as it was.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class SessionLog(Sequence[Event]):
         self._observers: list[Observer] = []
         self._unpublished: deque[Event] = deque()
         self._publishing = False
+        self._sealed = False
 
     @classmethod
     def resumed(
@@ -167,8 +168,17 @@ class SessionLog(Sequence[Event]):
 
         A payload the model sees goes to the end of the surface unless surface_op says otherwise. Observers hear of
         it after the fact, in the order of the log, also of what they append themselves.
-        Raises: InvalidEventError when the event may not enter; nothing was changed and nobody was told.
+        Raises: InvalidEventError when the event may not enter, LogError with code LOG_CLOSED when nobody would store it
+        any more; nothing was changed and nobody was told.
         """
+        if self._sealed:
+            raise LogError(
+                f"no {EVENT_TYPES.get(type(payload), 'event')} can be added, the session was closed",
+                where=f"session {self.header.id}",
+                expected="nothing more once its writer let go of the file",
+                fix="resume the session to go on with it",
+                code="LOG_CLOSED",
+            )
         kind: type[object] = type(payload)
         if surface_op is None and kind in SURFACE_PAYLOADS:
             surface_op = "append"
@@ -259,6 +269,10 @@ class SessionLog(Sequence[Event]):
         """Mark that everything so far belongs to an ended lifetime, unless the last event already says so."""
         if not self._events or not isinstance(self[-1].payload, EndSeed):
             self.append(EndSeed())
+
+    def seal(self) -> None:
+        """Refuse every further event: what stores this log has let go of it. Reading goes on."""
+        self._sealed = True
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call the observer with every event from now on, after it was committed; the result stops that.

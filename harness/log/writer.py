@@ -91,7 +91,7 @@ class SessionWriter:
         self._disarm()
 
     async def close(self) -> None:
-        """Flush, let go of the file and the lock; a second call does nothing.
+        """Flush, let go of the file and the lock; a second call does nothing. Nothing can be appended from then on.
 
         Raises: what flush raises, after everything was let go.
         """
@@ -101,6 +101,7 @@ class SessionWriter:
         try:
             await self.flush()
         finally:
+            self.log.seal()  # with nothing awaited since the flush: what came before is stored, what comes is refused
             self._detach()
             self._disarm()
             await self._release()
@@ -110,6 +111,7 @@ class SessionWriter:
         if self._closed:
             return
         self._closed = True
+        self.log.seal()
         self._detach()
         self._disarm()
         if self._write is not None:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from harness.errors import LogBusyError, LogDamagedError, LogWriteError
+from harness.errors import LogBusyError, LogDamagedError, LogError, LogWriteError
 from harness.log.disk import Disk
 from harness.log.events import EndSeed, SessionHeader, TurnStart
 from harness.log.load import scan
@@ -332,6 +332,40 @@ async def test_close_writes_what_waits_and_lets_another_writer_in(bench, make):
     again = await bench.store.resume(S)
     assert list(again.log) == list(writer.log)
     await again.close()
+
+
+@pytest.mark.parametrize("end", ["close", "abandon"])
+async def test_an_event_after_the_end_of_the_writer_is_refused_by_name_and_changes_nothing(bench, make, end):
+    writer = await bench.writer()
+    writer.log.append(TurnStart(1))
+    heard = []
+    writer.log.observe(heard.append)
+    await getattr(writer, end)()
+    with pytest.raises(LogError) as caught:
+        writer.log.append(EndSeed())
+    assert (caught.value.error_code, make.types(writer.log), heard) == ("LOG_CLOSED", ["turn/start"], [])
+
+
+async def test_what_is_appended_while_the_writer_closes_is_stored(bench, make):
+    writer = await bench.writer()
+    bench.disk.gate = threading.Event()
+    writer.log.append(TurnStart(1))
+    closing = asyncio.ensure_future(writer.close())
+    await _settle(writer, bench.disk.at_gate.is_set)
+    writer.log.append(TurnStart(2))
+    bench.disk.gate.set()
+    await closing
+    assert bench.stored(writer) == list(writer.log)
+
+
+async def test_a_log_whose_last_write_failed_takes_nothing_more(bench, make):
+    writer = await bench.writer()
+    writer.log.append(TurnStart(1))
+    bench.disk.faults = [("sync", 0)]
+    with pytest.raises(LogWriteError):
+        await writer.close()
+    with pytest.raises(LogError, match="LOG_CLOSED"):
+        writer.log.append(EndSeed())
 
 
 async def test_close_lets_go_even_when_the_last_write_fails(bench, make):
