@@ -191,7 +191,7 @@ async def test_TR19_half_a_character_is_written_as_an_escape_and_no_number_witho
 async def test_TR09_an_answer_that_comes_before_the_write_returns_is_taken() -> None:
     ends = Ends()
     ends.sink.on_put = lambda: ends.source.frame(id="own-1", result={"ok": True})
-    assert await ends.peer.request("ask", {}) == {"ok": True}
+    assert await ends.peer.request("ask", {}, timeout_s=5) == {"ok": True}
 
 
 async def test_TR10_a_timeout_leaves_nothing_and_a_late_answer_is_ignored() -> None:
