@@ -1,6 +1,7 @@
-"""What the journeys of this folder need beyond the lane's own packages, and what they say where it is not there.
+"""What the tests of this folder need beyond the lane's own packages, and what they say where it is not there.
 
-Room: pytest loads it.
+Room: pytest loads it. A test file names the modules it needs in PACKAGES; it imports them inside its tests only, so
+that it can be collected without them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import pytest
 
 from lanes.plugin import not_run
 
-PACKAGES = ("mcp", "mcp_server_git", "mcp_server_time")
-
 
 @pytest.fixture(autouse=True)
-def packages() -> None:
+def packages(request: pytest.FixtureRequest) -> None:
     """Run only where the packages are: in the environment `offline-clients`."""
-    missing = [name.replace("_", "-") for name in PACKAGES if importlib.util.find_spec(name) is None]
+    wanted: tuple[str, ...] = getattr(request.module, "PACKAGES", ())
+    missing = [name.replace("_", "-") for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         not_run("missing-dependency", f"{', '.join(missing)}; tox -e offline-clients has them")

@@ -17,6 +17,7 @@ from lanes.scenario import find_scenario, write_workspace
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
 
+PACKAGES = ("mcp", "mcp_server_git", "mcp_server_time")
 STORIES = Path(__file__).parent / "stories"
 # A server is given none of our variables unless it is named: these put the lane's guard in front of it too.
 GUARDED = {
