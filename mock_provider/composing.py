@@ -9,11 +9,12 @@ import functools
 import hashlib
 
 from mock_provider.asked import Asked, Refusal
+from mock_provider.causes import form_of
 from mock_provider.copying import CopyError, Source
 from mock_provider.dialects.codec import Dialect, Reply, SaidCall, count_usage, finish_of
 from mock_provider.json_values import encode_json
 from mock_provider.playback import Taken
-from mock_provider.steps import HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
+from mock_provider.steps import ErrorEvent, HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
 
 ID_LENGTH = 24
 
@@ -44,6 +45,9 @@ def compose_reply(script: Script, taken: Taken, asked: Asked, dialect: Dialect) 
             parts.append(Reasoning(source.text(part.text)))
         elif isinstance(part, RefusalText):
             parts.append(RefusalText(source.text(part.text)))
+        elif isinstance(part, ErrorEvent) and part.cause is not None:
+            form = form_of(part.cause, dialect.name, script.flavour)
+            parts.append(ErrorEvent(part.message or form.message, part.code or form.code, form.kind))
         else:
             if isinstance(part, ToolCall):
                 calls.append(_call(script, taken, part, source, len(calls)))
@@ -58,6 +62,7 @@ def compose_reply(script: Script, taken: Taken, asked: Asked, dialect: Dialect) 
         model=step.model or script.model or asked.model,
         created=script.created,
         flavour=script.flavour,
+        usage_times=step.usage.times,
     )
 
 
@@ -70,9 +75,14 @@ def _call(script: Script, taken: Taken, part: ToolCall, source: Source, number: 
     return SaidCall(call_id, part.name, arguments, number if part.index is None else part.index)
 
 
-def compose_refusal(error: HttpError, source: Source, dialect: Dialect) -> Refusal:
-    """Fill an error answer in: the script's words, else the provider's usual ones for this code or status."""
-    kind, code, message = dialect.usual_error(error.status, error.code)
+def compose_refusal(error: HttpError, source: Source, dialect: Dialect, flavour: str = "openai") -> Refusal:
+    """Fill an error answer in: the script's words, else the provider's usual ones for this cause, code or status."""
+    if error.cause is None:
+        status = error.status
+        kind, code, message = dialect.usual_error(status, error.code)
+    else:
+        form = form_of(error.cause, dialect.name, flavour)
+        status, kind, code, message = error.status or form.status, form.kind, error.code or form.code, form.message
     headers = list(error.headers)
     if error.retry_after_s is not None:
         whole = error.retry_after_s == int(error.retry_after_s)
@@ -80,7 +90,7 @@ def compose_refusal(error: HttpError, source: Source, dialect: Dialect) -> Refus
     if error.retry_after_ms is not None:
         headers.append(("retry-after-ms", str(error.retry_after_ms)))
     text = source.text(error.message) if error.message else message
-    return Refusal(error.status, "scripted", text, error.kind or kind, code, None, tuple(headers))
+    return Refusal(status, "scripted", text, error.kind or kind, code, None, tuple(headers))
 
 
 __all__ = ["CopyError", "compose_refusal", "compose_reply", "derive_id"]

@@ -6,7 +6,7 @@ Room: pure; the engine comes in with requests, and carries the decisions out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.caller import Caller
@@ -17,8 +17,11 @@ from mock_provider.faults import Head, Plan, plan_stream, plan_whole
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
 from mock_provider.match import Unmatched, called
+from mock_provider.model_rules import refuse_by_facts
+from mock_provider.pace import piece_tokens, stream_waits, whole_wait
 from mock_provider.play import Note, Play
 from mock_provider.playback import Cursor, History, Taken
+from mock_provider.random_faults import Draw, draw, hit
 from mock_provider.redaction import Redactor
 from mock_provider.routes import SUPPORTED
 from mock_provider.steps import Script
@@ -106,7 +109,10 @@ class Decider:
             address.form,
             caller.route.arguments,
         )
-        return caller.dialect.read(received) if address.answer is None else address.answer(received)
+        if address.answer is not None:
+            return address.answer(received)
+        asked = caller.dialect.read(received)
+        return (refuse_by_facts(asked, self._script) if isinstance(asked, Asked) else None) or asked
 
     def decide(self, request: Request, checked: Asked | Refusal | JsonObject | None) -> Decision:
         """Decide, as the play stands now."""
@@ -136,13 +142,16 @@ class Decider:
             return self._unmatched(unmatched, cursor, request, checked, number)
 
     def _play_step(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
+        drawn = self._draw(taken)
+        if drawn is not None:
+            taken = replace(taken, step=hit(taken.step, drawn))
         step, script = taken.step, self._script
         name = dialect.request_id_header
         request_id = ((name, derive_id(script, taken, "req")),) if name else ()
         reply: Reply | None = None
         if step.http_error is not None:
             error = step.http_error
-            refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect)
+            refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect, script.flavour)
             if error.body is None:
                 data, kind = encode_json(dialect.error(refusal, script)), JSON_TYPE
             else:
@@ -154,9 +163,16 @@ class Decider:
             reply = compose_reply(script, taken, asked, dialect)
             if asked.is_stream:
                 kind, more = headers_of_stream(dialect, asked)
-                plan = plan_stream(head_of(200, kind, *request_id, *more), dialect.stream(asked, reply), step)
+                tokens = piece_tokens(reply) if step.stream.tokens_per_s else ()
+                waits = stream_waits(step.stream, tokens, reply.id) if step.stream.is_paced else None
+                head = head_of(200, kind, *request_id, *more)
+                items = dialect.stream(asked, reply)
+                plan = plan_stream(head, items, step, waits=waits, keep_alive=dialect.keep_alive)
             else:
-                plan = plan_whole(head_of(200, JSON_TYPE, *request_id), dialect.whole(asked, reply), step)
+                tokens = piece_tokens(reply) if step.stream.tokens_per_s else ()
+                wait_ms = whole_wait(step.stream, tokens, reply.id)
+                head = head_of(200, JSON_TYPE, *request_id)
+                plan = plan_whole(head, dialect.whole(asked, reply), step, wait_ms=wait_ms)
         is_told = reply and not plan.is_broken and not self._play.playback.is_single
         said = reply.as_message(has_ids=dialect.has_call_ids) if reply and is_told else None
         cursor = taken.cursor
@@ -166,15 +182,28 @@ class Decider:
             taken.item,
             step.number,
             self._play.playback.seal(history, said),
+            is_hit=drawn is not None,
+            drew=step.random is not None,
         )
         decision = Decision(
             plan, note, note.conversation, note.client, step.number, matched=True, extra_fields=asked.extra_fields
         )
+        if drawn is not None:
+            decision.rule, decision.problem = "RANDOM_FAULT", str(drawn)
         keep = dialect.keep
-        if keep is not None and reply is not None:
+        if keep is not None and reply is not None and drawn is None:
             kept_reply = reply
             decision.keep = lambda: keep(asked, kept_reply, self._kept)
         return decision
+
+    def _draw(self, taken: Taken) -> Draw | None:
+        """The fault by lot of this request, if it is hit."""
+        faults = taken.step.random
+        if faults is None:
+            return None
+        cursor, step = taken.cursor, taken.step.number
+        draws, in_a_row = cursor.lots.get(step, (0, 0))
+        return draw(faults, (cursor.conversation.name, cursor.client, step), draws + 1, in_a_row)
 
     # Answers that no step gives
 

@@ -195,8 +195,10 @@ class Delivery:
             self._exchange.finish("fault stall")
             await self._mock.closing.opened()
             self._abort("fault stall")
-        elif action.kind == "reset":
-            self._abort("fault reset")
+        elif action.kind in ("reset", "refuse"):
+            if action.kind == "refuse":
+                self._mock.refuse(action.ms / 1000)
+            self._abort(f"fault {action.kind}")
         else:
             self._exchange.finish(f"fault {action.kind}")
             if action.kind == "garbage":

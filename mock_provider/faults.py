@@ -7,54 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, repeat
 
-from mock_provider.steps import AtGate, Break, FaultKind, Step
+from mock_provider.actions import Action, Delay, Die, Head, Item, Send, Wait
+from mock_provider.mangling import break_utf8, halve, strike
+from mock_provider.steps import DEADLY_KINDS, AtGate, Break, FaultKind, Step
 
 GARBAGE = b"\x15\x03\x01\x00\x02\x02\x46"  # a TLS alert in the clear: what a plain client gets from a TLS port
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Bytes that go out in one write. Shape: is_piece tells pieces of the answer from the dialect's framing."""
-
-    data: bytes
-    is_piece: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait for a gate."""
-
-    gate: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Let time pass."""
-
-    ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Die:
-    """The answer ends here, badly."""
-
-    kind: FaultKind
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Status and headers. Shape: length None means a body of unknown length, sent in chunks."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    length: int | None = None
-
-
-Item: TypeAlias = "Send | Wait | Die"
-Action: TypeAlias = "Head | Send | Wait | Delay | Die"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,45 +40,81 @@ class Plan:
             here = following
 
 
-def plan_whole(head: Head, body: bytes, step: Step | None = None) -> Plan:
-    """Plan an answer that is one body; a fault after n > 0 pieces cuts it in the middle."""
-    head = Head(head.status, head.headers, len(body))
-    if step is None or (step.fault is None and not step.gates and not step.stream.first_ms):
+def plan_whole(head: Head, body: bytes, step: Step | None = None, *, wait_ms: int | None = None) -> Plan:
+    """Plan an answer that is one body; a fault after n > 0 pieces cuts it in the middle.
+
+    Shape: wait_ms passes before the head, None for the step's own time. A body is one event: those faults that need
+    several leave it alone.
+    """
+    if wait_ms is None:
+        wait_ms = step.stream.first_ms if step is not None else 0
+    if step is None or (step.fault is None and not step.gates and not wait_ms and not _drips(step)):
+        if step is not None and step.stream.trailing:
+            body += step.stream.trailing.encode("utf-8", "surrogatepass")
+        head = Head(head.status, head.headers, len(body))
         return Plan((head, Send(body, True)), head)
+    kind = step.fault.kind if step.fault is not None else None
     actions: list[Action] = list(_before(step))
     if _is_dead(actions):
         return Plan(actions, None, is_broken=True, is_waiting=True)
-    if step.stream.first_ms:
-        actions.append(Delay(step.stream.first_ms))
-    late = [gate.name for gate in step.gates if gate.after is not None]
-    if step.fault is None:
-        return Plan((*actions, *map(Wait, late), head, Send(body, True)), head, is_waiting=True)
-    if step.fault.kind == "end":
-        head = Head(head.status, head.headers)
-    actions.append(head)
-    actions.extend(map(Wait, late))
+    if wait_ms:
+        actions.append(Delay(wait_ms))
+    late = [Wait(gate.name) for gate in step.gates if gate.after is not None]
+    body += step.stream.trailing.encode("utf-8", "surrogatepass")
+    if kind == "truncate":
+        body = halve(Send(body)).data
+    elif kind == "bad_utf8":
+        body = break_utf8(body)
+    is_deadly = kind in DEADLY_KINDS and kind != "truncate"
+    head = Head(head.status, head.headers, None if kind in ("end", "keep_alive") else len(body))
+    if step.fault is None or not is_deadly:
+        rest = _dripped((Send(body, True),), step)
+        return Plan(chain(actions, late, (head,), rest), head, is_broken=kind == "truncate", is_waiting=True)
+    actions += [head, *late]
     if step.fault.after:
-        actions.append(Send(body[: (len(body) + 1) // 2], True))
-    return Plan((*actions, Die(step.fault.kind)), head, is_broken=True, is_waiting=True)
+        actions.append(halve(Send(body, True)))
+    death = strike((Die(step.fault.kind, step.fault.ms),), b" ")  # white space before or after JSON means nothing
+    return Plan(chain(actions, death), head, is_broken=True, is_waiting=True)
 
 
-def plan_stream(head: Head, items: Iterable[Item], step: Step) -> Plan:
-    """Plan a streamed answer: gates and the fault at their piece, waiting times, writes cut or joined."""
+def plan_stream(
+    head: Head,
+    items: Iterable[Item],
+    step: Step,
+    *,
+    waits: Iterable[int] | None = None,
+    keep_alive: bytes = b": keep-alive\n\n",
+) -> Plan:
+    """Plan a streamed answer: gates and the fault at their piece, waiting times, writes cut or joined.
+
+    Shape: waits are the times before each piece; keep_alive is what the dialect sends to show that it is there.
+    """
     head = Head(head.status, head.headers)
     before = list(_before(step))
     if _is_dead(before):
         return Plan(before, None, is_broken=True, is_waiting=True)
-    placed = _placed(items, step)
-    is_broken = step.fault is not None or any(isinstance(part, Break) for part in step.parts)
+    placed: Iterable[Action] = _placed(items, step)
+    kinds = _fault_kinds(step)
+    if kinds:
+        placed = strike(placed, keep_alive)
     is_waiting = bool(
-        is_broken
+        kinds
         or step.gates
-        or step.stream.first_ms
-        or step.stream.every_ms
+        or waits is not None
+        or step.stream.is_paced
         or any(isinstance(part, AtGate) for part in step.parts)
     )
-    actions = _written(_up_to_death(_paced(placed, step)), step)
-    return Plan(chain(before, (head,), actions), head, is_broken, is_waiting)
+    if step.stream.trailing:
+        placed = chain(placed, (Send(step.stream.trailing.encode("utf-8", "surrogatepass")),))
+    if waits is not None or step.stream.is_paced:
+        placed = _paced(placed, step, _usual_waits(step) if waits is None else waits, keep_alive)
+    actions = _written(_up_to_death(placed), step)
+    return Plan(chain(before, (head,), actions), head, any(kind in DEADLY_KINDS for kind in kinds), is_waiting)
+
+
+def _fault_kinds(step: Step) -> list[FaultKind]:
+    kinds = [part.kind for part in step.parts if isinstance(part, Break)]
+    return kinds if step.fault is None else [*kinds, step.fault.kind]
 
 
 def _up_to_death(actions: Iterable[Action]) -> Iterator[Action]:
@@ -131,8 +126,9 @@ def _up_to_death(actions: Iterable[Action]) -> Iterator[Action]:
 
 def _before(step: Step) -> list[Action]:
     actions: list[Action] = [Wait(gate.name) for gate in step.gates if gate.after is None]
-    if step.fault is not None and step.fault.after is None:
-        actions.append(Die(step.fault.kind))
+    fault = step.fault
+    if fault is not None and fault.after is None and fault.kind in DEADLY_KINDS and fault.kind != "truncate":
+        actions.append(Die(fault.kind, fault.ms))
     return actions
 
 
@@ -143,8 +139,8 @@ def _is_dead(actions: Sequence[Action]) -> bool:
 def _placed(items: Iterable[Item], step: Step) -> Iterable[Item]:
     """Put the gates and the fault that count pieces after their piece; a number beyond the end means the end."""
     extra: list[tuple[int, Item]] = [(gate.after, Wait(gate.name)) for gate in step.gates if gate.after is not None]
-    if step.fault is not None and step.fault.after is not None:
-        extra.append((step.fault.after, Die(step.fault.kind)))
+    if step.fault is not None:
+        extra.append((step.fault.after or 0, Die(step.fault.kind, step.fault.ms)))
     if not extra:
         return items
     items = list(items)
@@ -163,23 +159,52 @@ def _placed(items: Iterable[Item], step: Step) -> Iterable[Item]:
     return placed
 
 
-def _paced(items: Iterable[Item], step: Step) -> Iterator[Action]:
-    wait = step.stream.first_ms
+def _usual_waits(step: Step) -> Iterator[int]:
+    return chain((step.stream.first_ms,), repeat(step.stream.every_ms))
+
+
+def _paced(items: Iterable[Action], step: Step, waits: Iterable[int], keep_alive: bytes) -> Iterator[Action]:
+    times = iter(waits)
+    longest = step.stream.keep_alive_ms
     for item in items:
         if isinstance(item, Send) and item.is_piece:
+            wait = next(times, 0)
+            while longest and wait > longest:
+                yield Delay(longest)
+                yield Send(keep_alive)
+                wait -= longest
             if wait:
                 yield Delay(wait)
-            wait = step.stream.every_ms
         yield item
 
 
 def _written(actions: Iterable[Action], step: Step) -> Iterable[Action]:
     """Join events into one write or cut one into several, never across a wait."""
-    if step.stream.split.by == "bytes":
-        return _cut(actions, step.stream.split.size)
-    if step.stream.events_per_write == 1:
-        return actions
-    return _joined(actions, step.stream.events_per_write)
+    plan = step.stream
+    if plan.events_per_write != 1 and plan.split.by != "bytes":
+        actions = _joined(actions, plan.events_per_write)
+    size = plan.split.size if plan.split.by == "bytes" else plan.bytes_per_write
+    if size:
+        actions = _cut(actions, size)
+    return _dripped(actions, step) if _drips(step) else actions
+
+
+def _drips(step: Step) -> bool:
+    return step.stream.drip_bytes > 0
+
+
+def _dripped(actions: Iterable[Action], step: Step) -> Iterator[Action]:
+    """Let a few bytes out at a time, with a wait before each but the very first."""
+    if not _drips(step):
+        yield from actions
+        return
+    is_first = True
+    for action in _cut(actions, step.stream.drip_bytes):
+        if isinstance(action, Send):
+            if not is_first and step.stream.drip_ms:
+                yield Delay(step.stream.drip_ms)
+            is_first = False
+        yield action
 
 
 def _cut(actions: Iterable[Action], size: int) -> Iterator[Action]:
@@ -210,3 +235,6 @@ def _joined(actions: Iterable[Action], count: int) -> Iterator[Action]:
             yield from joined()
             yield action
     yield from joined()
+
+
+__all__ = ["GARBAGE", "Action", "Delay", "Die", "Head", "Item", "Plan", "Send", "Wait", "plan_stream", "plan_whole"]

@@ -110,6 +110,8 @@ def _response(request: httpx2.Request, head: Head | Send, stream: _Pieces) -> ht
 def _error(death: Dead, request: httpx2.Request) -> httpx2.TransportError:
     if death.kind == "timeout":
         return httpx2.ReadTimeout(text_of(death), request=request)
+    if death.kind == "refuse":
+        return httpx2.ConnectError(text_of(death), request=request)
     if death.kind == "reset":
         return httpx2.ReadError(text_of(death), request=request)
     return httpx2.RemoteProtocolError(text_of(death), request=request)

@@ -109,6 +109,8 @@ def _response(request: httpx.Request, head: Head | Send, stream: _Pieces) -> htt
 def _error(death: Dead, request: httpx.Request) -> httpx.TransportError:
     if death.kind == "timeout":
         return httpx.ReadTimeout(text_of(death), request=request)
+    if death.kind == "refuse":
+        return httpx.ConnectError(text_of(death), request=request)
     if death.kind == "reset":
         return httpx.ReadError(text_of(death), request=request)
     return httpx.RemoteProtocolError(text_of(death), request=request)

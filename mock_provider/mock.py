@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mock_provider.asked import Refusal
@@ -57,6 +57,7 @@ class Mock:
         self.limits = limits or Limits()
         self.journal = Journal(journal_path)
         self.closing = Latch()
+        self.close_port: Callable[[float], None] | None = None
         self._lock = threading.Lock()
         self._play = Play(self.script)
         self._kept = Kept()
@@ -129,6 +130,11 @@ class Mock:
         what = f"request {number} waited {self.gate_timeout_s:g} s at gate '{gate.name}' of step {step}"
         with self._lock:
             self._play.stuck(f"{where}: {what} [GATE_NEVER_OPENED]\n  fix: open the gate in the test")
+
+    def refuse(self, duration_s: float) -> None:
+        """A face asks for its port to be closed for a while; without a port nothing happens."""
+        if self.close_port is not None:
+            self.close_port(duration_s)
 
     # Requests
 

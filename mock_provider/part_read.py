@@ -9,9 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
+from mock_provider.causes import CAUSES, GATEWAY, GATEWAY_PAGE, GATEWAY_STATUS
 from mock_provider.copying import FromMatch, TemplateError, split_template
 from mock_provider.json_values import Json, JsonObject
-from mock_provider.script_fields import Fields, Findings
+from mock_provider.script_fields import Fields, Findings, near_miss
 from mock_provider.script_source import Entries, Items, Node, Scalar, plain
 from mock_provider.steps import (
     FAULT_KINDS,
@@ -46,6 +47,7 @@ PART_KEYS = (
 CALL_KEYS = ("name", "arguments", "raw", "id", "index")
 ERROR_KEYS = (
     "status",
+    "cause",
     "code",
     "message",
     "type",
@@ -55,6 +57,9 @@ ERROR_KEYS = (
     "body",
     "content_type",
 )
+EVENT_KEYS = ("message", "code", "type", "cause")
+EVENT_CAUSES = tuple(cause for cause in CAUSES if cause != GATEWAY)
+PART_FAULTS: tuple[FaultKind, ...] = tuple(kind for kind in FAULT_KINDS if kind != "refuse")
 MAX_NAME = 200  # longer gate or tool names are a mistake in the file; providers stop at 64 or 128
 
 
@@ -97,7 +102,7 @@ def _part(kind: str, fields: Fields, groups: frozenset[str]) -> Part | HttpError
     if kind == "error_event":
         return _error_event(node, field, fields.findings)
     if kind == "fault":
-        word = fields.choice("fault", FAULT_KINDS)
+        word = fields.choice("fault", PART_FAULTS)
         return Break(cast("FaultKind", word)) if word else None
     text = fields.text(kind)
     if text is None:
@@ -201,35 +206,59 @@ def _arguments(fields: Fields, groups: frozenset[str]) -> JsonObject:
 def _error_event(node: Node, field: str, findings: Findings) -> ErrorEvent:
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return ErrorEvent(node.value)
-    fields = Fields(node, field, findings, ("message", "code", "type"))
-    return ErrorEvent(fields.text("message") or "", fields.text("code"), fields.text("type") or "server_error")
+    fields = Fields(node, field, findings, EVENT_KEYS)
+    return ErrorEvent(
+        fields.text("message") or "",
+        fields.text("code"),
+        fields.text("type") or "server_error",
+        fields.choice("cause", EVENT_CAUSES),
+    )
 
 
 def read_http_error(node: Node, field: str, findings: Findings, groups: frozenset[str]) -> HttpError:
-    """Read an error answer; a bare number is its status."""
+    """Read an error answer; a bare number is its status, a bare word its cause."""
     if isinstance(node, Scalar) and isinstance(node.value, int) and not isinstance(node.value, bool):
         if 400 <= node.value <= 599:
             return HttpError(node.value)
         findings.add(node.mark, field, f"{node.value} is no error status", "SCRIPT_VALUE", expected="400 to 599")
         return HttpError(500)
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        return _by_cause(node.value, node, field, findings)
     fields = Fields(node, field, findings, ERROR_KEYS)
-    if isinstance(node, Entries):
-        fields.require("status", "400 to 599")
+    cause = fields.choice("cause", CAUSES)
+    if isinstance(node, Entries) and not fields.has("cause"):
+        fields.require("status", "400 to 599 (or cause: what went wrong)")
     message = fields.text("message")
     message_node = fields.node("message")
     if message is not None and message_node is not None:
         check_template(message, message_node, fields.path("message"), findings, groups)
+    body = fields.text("body")
+    least = 400 if body is None else 200
+    usual = HttpError(0, cause=cause) if cause else HttpError(500)
+    if cause == GATEWAY:
+        usual = HttpError(GATEWAY_STATUS, body=GATEWAY_PAGE, content_type="text/html")
     return HttpError(
-        status=fields.integer("status", 400, 599) or 500,
+        status=fields.integer("status", least, 599) or usual.status,
         message=message or "",
         code=fields.text("code"),
         kind=fields.text("type"),
         headers=_header_values(fields),
         retry_after_s=fields.number("retry_after", 0, 86_400),
         retry_after_ms=fields.integer("retry_after_ms", 0, 86_400_000),
-        body=fields.text("body"),
-        content_type=fields.text("content_type"),
+        body=usual.body if body is None else body,
+        content_type=fields.text("content_type") or usual.content_type,
+        cause=usual.cause,
     )
+
+
+def _by_cause(word: str, node: Node, field: str, findings: Findings) -> HttpError:
+    if word == GATEWAY:
+        return HttpError(GATEWAY_STATUS, body=GATEWAY_PAGE, content_type="text/html")
+    if word in CAUSES:
+        return HttpError(0, cause=word)
+    what = f"'{word}' is unknown{near_miss(word, CAUSES)}"
+    findings.add(node.mark, field, what, "SCRIPT_VALUE", expected=f"a status, or one of {', '.join(CAUSES)}")
+    return HttpError(500)
 
 
 OWN_HEADERS: Sequence[str] = ("content-length", "transfer-encoding", "connection", "x-mock-provider")

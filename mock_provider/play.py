@@ -20,7 +20,8 @@ class Note:
     """What one request changed.
 
     Shape: conversation and client say who played, when that was found out; item and step which step was used up, None
-    when none was; history as playback seals it. unmatched and invalid are lines for the verdict.
+    when none was; history as playback seals it. unmatched and invalid are lines for the verdict. is_hit says that a
+    fault by lot met the request, so that its step is not used up; drew that there was a lot at all.
     """
 
     conversation: str | None = None
@@ -30,6 +31,8 @@ class Note:
     history: str | None = None
     unmatched: str | None = None
     invalid: str | None = None
+    is_hit: bool = False
+    drew: bool = False
 
 
 class Play:
@@ -47,7 +50,9 @@ class Play:
         """Change what a request changed. Shape: the number of the request, counted from 1."""
         self.number += 1
         if note.conversation is not None:
-            if note.item is not None and note.step is not None:
+            if note.drew and note.step is not None:
+                self.playback.note_lot(note.conversation, note.client, note.step, note.history, is_hit=note.is_hit)
+            if note.item is not None and note.step is not None and not note.is_hit:
                 self.playback.move(note.conversation, note.client, note.item, note.step, note.history)
             else:
                 self.playback.enter(note.conversation, note.client)

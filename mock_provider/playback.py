@@ -32,7 +32,7 @@ class Cursor:
 
     Shape: item is the index of the item whose turn it is, uses how often its step was taken; of a group, taken is how
     often each step was and full counts those that are used up. requests counts accepted requests, history is the
-    digest of what was exchanged.
+    digest of what was exchanged. lots counts by step how often there was a lot, and how often in a row it was a fault.
     """
 
     conversation: Conversation
@@ -43,6 +43,7 @@ class Cursor:
     full: int = 0
     requests: int = 0
     history: str | None = None
+    lots: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,14 @@ class Playback:
         if is_over:
             cursor.item, cursor.uses, cursor.taken, cursor.full = item + 1, 0, {}, 0
         self._remember(cursor, history)
+
+    def note_lot(self, conversation: str, client: str, step: int, history: str | None, *, is_hit: bool) -> None:
+        """Count a lot. A request that was hit used nothing up, and the next try is known as its continuation."""
+        cursor = self.enter(conversation, client)
+        draws, in_a_row = cursor.lots.get(step, (0, 0))
+        cursor.lots[step] = (draws + 1, in_a_row + 1 if is_hit else 0)
+        if is_hit:
+            self._remember(cursor, history)
 
     def _remember(self, cursor: Cursor, history: str | None) -> None:
         if cursor.history is not None:

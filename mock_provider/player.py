@@ -13,7 +13,7 @@ from mock_provider.faults import Delay, Die, Head, Send, Wait
 from mock_provider.gates import Gate
 from mock_provider.mock import Mock
 
-Death: TypeAlias = Literal["reset", "cut", "garbage", "timeout"]
+Death: TypeAlias = Literal["reset", "cut", "garbage", "timeout", "refuse"]
 
 
 class Dead(Exception):  # noqa: N818 - not an error of ours: the faces turn it into the client library's own
@@ -146,7 +146,7 @@ class Player:
                 raise self._dead("cut", "fault end")
             self._exchange.finish("fault end")
             return True
-        if action.kind != "stall":
+        if action.kind in ("reset", "cut", "garbage", "refuse"):
             raise self._dead(action.kind, f"fault {action.kind}")
         self._exchange.finish("fault stall")
         return False
@@ -169,6 +169,8 @@ DEATH_TEXTS: dict[tuple[Death, bool], str] = {
     ("garbage", True): "illegal chunk header",
     ("timeout", False): "The read operation timed out",
     ("timeout", True): "The read operation timed out",
+    ("refuse", False): "[Errno 111] Connection refused",
+    ("refuse", True): "[Errno 111] Connection refused",
 }
 
 

@@ -12,11 +12,14 @@ from mock_provider.dialects.openai_flavours import FLAVOURS
 from mock_provider.errors import ScriptError
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
+from mock_provider.fault_read import read_random
 from mock_provider.json_values import canonical_json
+from mock_provider.model_read import read_models
 from mock_provider.script_fields import Fields, Findings
 from mock_provider.script_source import Entries, Entry, Items, Node, plain
-from mock_provider.step_read import accepts_everything, read_step, read_stream
-from mock_provider.steps import AnyOrder, Conversation, Script, Step, StreamPlan
+from mock_provider.step_read import Defaults, accepts_everything, read_step
+from mock_provider.steps import AnyOrder, Conversation, ModelFacts, RandomFaults, Script, Step, StreamPlan
+from mock_provider.stream_read import read_stream
 
 SCRIPT_KEYS = (
     "version",
@@ -28,6 +31,7 @@ SCRIPT_KEYS = (
     "created",
     "strict_fields",
     "stream",
+    "fault",
     "conversations",
     "steps",
 )
@@ -42,14 +46,16 @@ def check_script(root: Node, name: str) -> Script:
     fields = Fields(root, "", findings, SCRIPT_KEYS)
     if isinstance(root, Entries):
         _check_top(fields)
-    default = read_stream(fields, StreamPlan())
+    default = Defaults(read_stream(fields, StreamPlan()), _random(fields))
     conversations = _conversations(fields, default)
+    models = read_models(fields)
     script = Script(
         name=fields.text("name") or name,
         digest=hashlib.sha256(canonical_json(plain(root)).encode("ascii")).hexdigest(),
         conversations=conversations,
         model=fields.text("model"),
-        models=fields.texts("models") or (),
+        models=tuple(facts.name for facts in models),
+        facts=tuple(facts for facts in models if facts != ModelFacts(facts.name)),
         flavour=fields.choice("flavour", tuple(FLAVOURS)) or "openai",
         api_key=fields.text("api_key"),
         created=_created(fields),
@@ -60,6 +66,17 @@ def check_script(root: Node, name: str) -> Script:
     if findings.problems:
         raise ScriptError(findings.problems)
     return script
+
+
+def _random(fields: Fields) -> RandomFaults | None:
+    """The faults by lot of every step that has none of its own."""
+    node = fields.node("fault")
+    if node is None:
+        return None
+    inner = Fields(node, "fault", fields.findings, ("random",))
+    if isinstance(node, Entries):
+        inner.require("random", "{weights, seed}")
+    return read_random(inner)
 
 
 def _created(fields: Fields) -> int:
@@ -79,7 +96,7 @@ def _check_top(fields: Fields) -> None:
         fields.require("conversations", "a mapping from name to {when, steps} (or steps: for a single one)")
 
 
-def _conversations(fields: Fields, default: StreamPlan) -> tuple[Conversation, ...]:
+def _conversations(fields: Fields, default: Defaults) -> tuple[Conversation, ...]:
     found: list[Conversation] = []
     steps_node = fields.node("steps")
     if steps_node is not None:
@@ -94,7 +111,7 @@ def _conversations(fields: Fields, default: StreamPlan) -> tuple[Conversation, .
     return tuple(found)
 
 
-def _conversation(entry: Entry, field: str, findings: Findings, default: StreamPlan) -> Conversation:
+def _conversation(entry: Entry, field: str, findings: Findings, default: Defaults) -> Conversation:
     if not _NAME.fullmatch(entry.key):
         what = f"'{entry.key}' is no conversation name"
         findings.add(entry.mark, field, what, "SCRIPT_VALUE", expected="letters, digits, . _ -; at most 64")
@@ -122,7 +139,7 @@ def _conversation(entry: Entry, field: str, findings: Findings, default: StreamP
     )
 
 
-def _items(node: Node, field: str, findings: Findings, default: StreamPlan) -> tuple[Step | AnyOrder, ...]:
+def _items(node: Node, field: str, findings: Findings, default: Defaults) -> tuple[Step | AnyOrder, ...]:
     if not isinstance(node, Items):
         findings.wrong_type(node, field, "a list of steps")
         return ()
@@ -150,7 +167,7 @@ def _items(node: Node, field: str, findings: Findings, default: StreamPlan) -> t
     return tuple(items)
 
 
-def _group(node: Entries, field: str, findings: Findings, number: int, default: StreamPlan) -> AnyOrder:
+def _group(node: Entries, field: str, findings: Findings, number: int, default: Defaults) -> AnyOrder:
     fields = Fields(node, field, findings, ("any_order",))
     inner = fields.items("any_order") or ()
     steps: list[Step] = []

@@ -15,63 +15,38 @@ from types import TracebackType
 
 from mock_provider.doorkeeper import Doorkeeper
 from mock_provider.errors import UsageError
+from mock_provider.listening import Listening, listen, root_of
 from mock_provider.mock import Mock
 from mock_provider.script import ScriptLike
 from mock_provider.speed import choose_cut, choose_loop
-
-BACKLOG = 2048  # connections that may wait to be taken; the system's own limit may be lower
-MAX_PORT = 65_535
-TAKEN_AT_ONCE = 100  # of them in one turn of the loop, so that those who have to go leave before the next ones come
-
-
-def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """Open a socket to serve on. Shape: is_shared lets other processes open the same port, each for a part of the load.
-
-    Raises: UsageError when that is impossible.
-    """
-    try:
-        if not 0 <= port <= MAX_PORT:
-            raise OverflowError(f"ports go from 0 to {MAX_PORT}")
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.create_server((str(address[0]), port), family=family, backlog=BACKLOG, reuse_port=is_shared)
-    except (OSError, OverflowError, UnicodeError) as error:
-        what = f"cannot listen on {host}:{port}: {error}"
-        raise UsageError(what, expected="a free port of this machine", fix="--port 0 takes any free one") from None
-    listener.setblocking(False)
-    return listener
-
-
-def root_of(listener: socket.socket) -> str:
-    """The address of a socket, as the beginning of a URL."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class RunningServer:
     """A server in the running event loop. Shape: mock is the control object; close() ends every connection."""
 
-    def __init__(self, mock: Mock, server: asyncio.Server, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, mock: Mock, listening: Listening, doorkeeper: Doorkeeper) -> None:
         self.mock = mock
-        self._server = server
+        self._listening = listening
         self._doorkeeper = doorkeeper
 
     @classmethod
     async def start(cls, mock: Mock, listener: socket.socket, *, is_fast: bool = False) -> RunningServer:
         """Serve on a socket, and write its address into the control object."""
         doorkeeper = Doorkeeper(mock, choose_cut(is_fast=is_fast))
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(doorkeeper.connection, sock=listener, backlog=TAKEN_AT_ONCE)
-        listener.listen(BACKLOG)
         mock.root = root_of(listener)
-        doorkeeper.start(loop)
-        return cls(mock, server, doorkeeper)
+        listening = Listening(doorkeeper.connection, listener)
+        await listening.open()
+        mock.close_port = listening.pause
+        doorkeeper.start(asyncio.get_running_loop())
+        return cls(mock, listening, doorkeeper)
 
     async def close(self) -> None:
         """Stop listening and end what is under way."""
-        self._server.close()
+        self.mock.close_port = None
+        self._listening.stop()
         self.mock.close()
         self._doorkeeper.close()
-        await self._server.wait_closed()
+        await self._listening.stopped()
         for _ in range(3):  # connection_lost and cancelled tasks need a turn each to note their ends
             await asyncio.sleep(0)
 

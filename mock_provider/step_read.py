@@ -5,26 +5,26 @@ Room: pure; only the script rooms come in.
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass, field
 
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
+from mock_provider.fault_read import read_fault
 from mock_provider.part_read import check_gate_name, read_http_error, read_parts
 from mock_provider.script_fields import Fields, Findings, near_miss
 from mock_provider.script_source import Entries, Items, Node, Scalar
 from mock_provider.steps import (
-    FAULT_KINDS,
-    FaultAt,
-    FaultKind,
+    DEADLY_KINDS,
     GateAt,
     HttpError,
     Part,
-    Split,
+    RandomFaults,
     Step,
     StreamPlan,
     Text,
     Usage,
 )
+from mock_provider.stream_read import read_stream
 
 STEP_KEYS = (
     "expect",
@@ -40,21 +40,32 @@ STEP_KEYS = (
     "model",
 )
 FINISHES = ("stop", "tool_calls", "length", "content_filter")
-USAGE_KEYS = ("input", "output", "cached", "reasoning")
-STREAM_KEYS = ("split", "first_ms", "every_ms", "events_per_write", "end_marks")
-MAX_WAIT_MS = 600_000  # ten minutes: no test waits longer, so more is a slip of the unit
+COUNT_KEYS = ("input", "output", "cached", "reasoning")
+USAGE_KEYS = (*COUNT_KEYS, "times")
 MAX_TOKENS = 1 << 40
+MAX_TIMES = 10  # usage in a stream more than once
+MAX_REPEAT = 1_000_000
+MAX_AFTER = 1_000_000
 
 
-def read_step(node: Node, field: str, findings: Findings, number: int, stream: StreamPlan) -> Step:
-    """Read one step; `stream` is the plan of the script, used where the step has none."""
-    fields = Fields(node, field, findings, STEP_KEYS)
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the script says for all its steps."""
+
+    stream: StreamPlan = field(default_factory=StreamPlan)
+    random: RandomFaults | None = None
+
+
+def read_step(node: Node, path: str, findings: Findings, number: int, defaults: Defaults) -> Step:
+    """Read one step; what it does not say for itself it takes from the script."""
+    fields = Fields(node, path, findings, STEP_KEYS)
     expect_node = fields.node("expect")
     expect = read_expect(expect_node, fields.path("expect"), findings) if expect_node else None
     groups = expect.group_names() if expect else frozenset()
     parts, http_error = _answer(fields, groups)
-    fault = _fault(fields)
-    plan = read_stream(fields, stream)
+    fault, own_random = read_fault(fields)
+    may_draw = fault is None and http_error is None
+    plan = read_stream(fields, defaults.stream)
     step = Step(
         number=number,
         expect=expect,
@@ -69,6 +80,7 @@ def read_step(node: Node, field: str, findings: Findings, number: int, stream: S
         is_optional=fields.boolean("optional") or False,
         model=fields.text("model"),
         mark=node.mark,
+        random=(own_random or defaults.random) if may_draw else None,
     )
     _check_sense(step, fields)
     return step
@@ -101,7 +113,8 @@ def _check_sense(step: Step, fields: Fields) -> None:
             fields.findings.add(fields.mark, fields.field, "an empty step", "SCRIPT_MISSING", expected="reply: …")
     if fields.has("reply") and fields.has("http_error"):
         fields.add("http_error", "both reply and http_error", "SCRIPT_VALUE", expected="one of them")
-    if fields.has("reply") and step.fault is not None and step.fault.after is None:
+    is_silent = step.fault is not None and step.fault.kind in DEADLY_KINDS and step.fault.kind != "truncate"
+    if fields.has("reply") and step.fault is not None and is_silent and step.fault.after is None:
         fields.add(
             "fault",
             f"a {step.fault.kind} before any byte, so the reply is never sent",
@@ -114,19 +127,6 @@ def _check_sense(step: Step, fields: Fields) -> None:
         if "{{" not in whole and "".join(split.pieces) != whole:
             what = "the pieces of stream.split do not add up to the text of the reply"
             fields.add("stream", what, "SCRIPT_VALUE", expected="pieces whose sum is the text")
-
-
-def _fault(fields: Fields) -> FaultAt | None:
-    node = fields.node("fault")
-    if node is None:
-        return None
-    if isinstance(node, Entries):
-        inner = Fields(node, fields.path("fault"), fields.findings, ("kind", "after"))
-        inner.require("kind", f"one of {', '.join(FAULT_KINDS)}")
-        kind, after = inner.choice("kind", FAULT_KINDS), inner.integer("after", 0, 1_000_000)
-    else:
-        kind, after = fields.choice("fault", FAULT_KINDS), None
-    return FaultAt(cast("FaultKind", kind), after) if kind else None
 
 
 def _gates(fields: Fields) -> tuple[GateAt, ...]:
@@ -144,7 +144,7 @@ def _gates(fields: Fields) -> tuple[GateAt, ...]:
             continue
         inner = Fields(item, here, fields.findings, ("name", "after"))
         inner.require("name", "the gate's name")
-        name, after = inner.text("name"), inner.integer("after", 0, 1_000_000)
+        name, after = inner.text("name"), inner.integer("after", 0, MAX_AFTER)
         if name is not None and check_gate_name(name, item, here, fields.findings):
             gates.append(GateAt(name, after))
     return tuple(gates)
@@ -173,58 +173,15 @@ def _usage(fields: Fields) -> Usage:
     if isinstance(node, Scalar) and node.value == "none":
         return Usage(is_absent=True)
     inner = Fields(node, fields.path("usage"), fields.findings, USAGE_KEYS)
-    counts = {key: inner.integer(key, 0, MAX_TOKENS) for key in USAGE_KEYS}
+    counts = {key: inner.integer(key, 0, MAX_TOKENS) for key in COUNT_KEYS}
     given, cached = counts["input"], counts["cached"]
     if given is not None and cached is not None and cached > given:
         inner.add("cached", f"cached {cached} is more than input {given}", "SCRIPT_VALUE")
     said, reasoning = counts["output"], counts["reasoning"]
     if said is not None and reasoning is not None and reasoning > said:
         inner.add("reasoning", f"reasoning {reasoning} is more than output {said}", "SCRIPT_VALUE")
-    return Usage(counts["input"], counts["output"], counts["cached"], counts["reasoning"])
-
-
-def read_stream(fields: Fields, default: StreamPlan) -> StreamPlan:
-    """Read the key `stream`; keys that are absent take their values from the default."""
-    node = fields.node("stream")
-    if node is None:
-        return default
-    inner = Fields(node, fields.path("stream"), fields.findings, STREAM_KEYS)
-    first, every = inner.integer("first_ms", 0, MAX_WAIT_MS), inner.integer("every_ms", 0, MAX_WAIT_MS)
-    per_write, marks = inner.integer("events_per_write", 0, 1_000_000), inner.integer("end_marks", 0, 10)
-    return StreamPlan(
-        split=_split(inner, default.split),
-        first_ms=default.first_ms if first is None else first,
-        every_ms=default.every_ms if every is None else every,
-        events_per_write=default.events_per_write if per_write is None else per_write,
-        end_marks=default.end_marks if marks is None else marks,
-    )
-
-
-def _split(fields: Fields, default: Split) -> Split:
-    node = fields.node("split")
-    if node is None:
-        return default
-    expected = "whole, words, {chars: N}, {words: N}, {bytes: N} or a list of texts"
-    if isinstance(node, Items):
-        return Split("list", 0, fields.texts("split") or ())
-    if isinstance(node, Scalar):
-        if node.value == "whole":
-            return Split()
-        if node.value == "words":
-            return Split("words", 1)
-        fields.add("split", "cannot split like this", "SCRIPT_VALUE", expected=expected)
-        return default
-    inner = Fields(node, fields.path("split"), fields.findings, ("chars", "words", "bytes", "list"))
-    if len(inner.given()) != 1:
-        fields.add("split", "not one way to split", "SCRIPT_VALUE", expected=expected)
-        return default
-    key = inner.given()[0]
-    if key == "list":
-        return Split("list", 0, inner.texts("list") or ())
-    size = inner.integer(key, 1, 1_000_000) or 1
-    if key == "chars":
-        return Split("chars", size)
-    return Split("words", size) if key == "words" else Split("bytes", size)
+    times = inner.integer("times", 1, MAX_TIMES) or 1
+    return Usage(counts["input"], counts["output"], counts["cached"], counts["reasoning"], times=times)
 
 
 def _repeat(fields: Fields) -> int | None:
@@ -235,7 +192,7 @@ def _repeat(fields: Fields) -> int | None:
         what = f"'{node.value}' is unknown{near_miss(node.value, ('forever',))}"
         fields.add("repeat", what, "SCRIPT_VALUE", expected="a number from 1, or forever")
         return 1
-    return fields.integer("repeat", 1, 1_000_000) or 1
+    return fields.integer("repeat", 1, MAX_REPEAT) or 1
 
 
 def accepts_everything(expect: Expect | None) -> bool:

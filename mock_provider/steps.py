@@ -12,8 +12,12 @@ from mock_provider.expect import Expect
 from mock_provider.json_values import JsonObject
 from mock_provider.script_source import NO_MARK, Mark
 
-FaultKind: TypeAlias = Literal["reset", "cut", "end", "stall", "garbage"]
-FAULT_KINDS: tuple[FaultKind, ...] = ("reset", "cut", "end", "stall", "garbage")
+DeadlyKind: TypeAlias = Literal["reset", "cut", "end", "stall", "garbage", "refuse", "truncate", "keep_alive"]
+HarmKind: TypeAlias = Literal["duplicate", "swap", "drop", "bad_utf8"]
+FaultKind: TypeAlias = "DeadlyKind | HarmKind"
+DEADLY_KINDS: tuple[DeadlyKind, ...] = ("reset", "cut", "end", "stall", "garbage", "refuse", "truncate", "keep_alive")
+HARM_KINDS: tuple[HarmKind, ...] = ("duplicate", "swap", "drop", "bad_utf8")
+FAULT_KINDS: tuple[FaultKind, ...] = (*DEADLY_KINDS, *HARM_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +86,17 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class ErrorEvent:
-    """An error inside a stream that began with status 200."""
+    """An error inside a stream that began with status 200. Shape: cause lets the dialect choose the words."""
 
     message: str
     code: str | None = None
     kind: str = "server_error"
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The stream dies here."""
+    """The stream dies here, or its next event is harmed."""
 
     kind: FaultKind
 
@@ -105,6 +110,7 @@ Part: TypeAlias = (
 class HttpError:
     """An answer that is an error status, in the dialect's own form unless body is given.
 
+    Shape: cause lets the dialect choose status and words; status 0 then means that nothing else was said.
     Units: retry_after_s in seconds, retry_after_ms in milliseconds, each sent as its own header.
     """
 
@@ -117,14 +123,31 @@ class HttpError:
     retry_after_ms: int | None = None
     body: str | None = None
     content_type: str | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FaultAt:
-    """A fault of a step: before any byte when after is None, else after that many pieces."""
+    """A fault of a step: before any byte when after is None, else after that many pieces.
+
+    Units: ms is how long the port stays closed for "refuse", and the time between two signs of life for "keep_alive".
+    """
 
     kind: FaultKind
     after: int | None = None
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFaults:
+    """Faults by lot. Shape: weights by the name of the fault, the cause or the status; "none" is no fault.
+
+    Limits: in_a_row is how many requests of one step may be hit one after the other, 0 for any number.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    seed: int
+    in_a_row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +169,45 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """How a streamed answer is cut into writes, and when they go out. Units: ms are waiting times."""
+    """How a streamed answer is cut into writes, and when they go out.
+
+    Shape: drip_bytes 0 means no drip; bytes_per_write 0 leaves writes as they are; trailing comes after the end.
+    Units: ms are waiting times; jitter_ms may be added to or taken from each of them, by lot of the seed.
+    """
 
     split: Split = field(default_factory=Split)
     first_ms: int = 0
     every_ms: int = 0
     events_per_write: int = 1
     end_marks: int = 1
+    tokens_per_s: float = 0
+    jitter_ms: int = 0
+    seed: int = 0
+    bytes_per_write: int = 0
+    drip_bytes: int = 0
+    drip_ms: int = 0
+    keep_alive_ms: int = 0
+    trailing: str = ""
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether time passes before or between its writes."""
+        return bool(self.first_ms or self.every_ms or self.drip_bytes or self.tokens_per_s or self.jitter_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts, as far as the script sets them; the rest is counted by the local rule."""
+    """Token counts, as far as the script sets them; the rest is counted by the local rule.
+
+    Shape: times is how often a stream says them, where the dialect says them in an event of their own.
+    """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     reasoning: int | None = None
     is_absent: bool = False
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +230,7 @@ class Step:
     is_optional: bool = False
     model: str | None = None
     mark: Mark = NO_MARK
+    random: RandomFaults | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +261,28 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model can do. Units: tokens by the local rule; None for no limit."""
+
+    name: str
+    takes_images: bool = True
+    max_output_tokens: int | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
-    """A whole play. Shape: name is what messages call it; digest is of the content alone."""
+    """A whole play.
+
+    Shape: name is what messages call it; digest is of the content alone. facts are of those models that have limits.
+    """
 
     name: str
     digest: str
     conversations: tuple[Conversation, ...]
     model: str | None = None
     models: tuple[str, ...] = ()
+    facts: tuple[ModelFacts, ...] = ()
     flavour: str = "openai"
     api_key: str | None = None
     created: int = 1_700_000_000

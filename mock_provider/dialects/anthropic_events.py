@@ -67,7 +67,8 @@ class _Writer:
             spelled = usage_of(counts)
             names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
             closing["usage"] = {name: spelled[name] for name in names}
-        yield _event(closing)
+        for _ in range(self._reply.usage_times):
+            yield _event(closing)
         for _ in range(self._reply.stream.end_marks):
             yield _event({"type": "message_stop"})
 
@@ -81,9 +82,11 @@ class _Writer:
         yield _event({"type": "content_block_stop", "index": self._index})
         self._open = ""
 
-    def _begin(self, kind: str, block: JsonObject, *, is_piece: bool = False) -> Iterator[Item]:
+    def _begin(
+        self, kind: str, block: JsonObject, *, index: int | None = None, is_piece: bool = False
+    ) -> Iterator[Item]:
         yield from self._close()
-        self._index += 1
+        self._index = self._index + 1 if index is None else index
         self._open = kind
         start: JsonObject = {"type": "content_block_start", "index": self._index, "content_block": block}
         yield _event(start, is_piece=is_piece)
@@ -111,7 +114,7 @@ class _Writer:
             call = next(self._calls)
             spelled: JsonObject = {} if call.id is None else {"id": call.id}
             block: JsonObject = {"type": "tool_use", **spelled, "name": call.name, "input": {}}
-            yield from self._begin("tool", block, is_piece=True)
+            yield from self._begin("tool", block, index=part.index, is_piece=True)
             yield from self._deltas("input_json_delta", "partial_json", call.arguments)
         elif isinstance(part, AtGate):
             yield Wait(part.name)

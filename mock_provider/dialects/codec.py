@@ -44,6 +44,7 @@ class Reply:
     """A step's answer with everything filled in.
 
     Shape: parts in order, a ToolCall standing for the next of calls; finish None leaves it out; counts None, too.
+    usage_times is how often a stream says the counts, where they have an event of their own.
     """
 
     parts: tuple[Part, ...]
@@ -55,6 +56,7 @@ class Reply:
     model: str
     created: int
     flavour: str
+    usage_times: int = 1
 
     @property
     def text(self) -> str:
@@ -136,7 +138,7 @@ class Dialect:
     means none. read may also answer by itself, where no step is asked for.
     keep, where there is one, notes a reply in the kept answers. has_call_ids False: clients may leave the ids of calls
     out of the history. stream_head gives content type and further headers where streams differ in them; error_headers
-    says in headers what kind of error it is.
+    says in headers what kind of error it is. keep_alive is what it sends in a stream to show that it is there.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Dialect:
     keep: Callable[[Asked, Reply, Kept], None] | None = None
     has_call_ids: bool = True
     stream_head: Callable[[Asked], tuple[str, Headers]] | None = None
+    keep_alive: bytes = b": keep-alive\n\n"
     error_headers: Callable[[Refusal], Headers] | None = None
 
 

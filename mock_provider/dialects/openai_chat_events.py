@@ -42,7 +42,8 @@ def write_chunks(asked: Asked, reply: Reply) -> Iterator[Item]:
     for index in range(asked.choices):
         yield from _Writer(asked, reply, index).choice()
     if (asked.wants_usage or flavour.always_counts) and reply.counts:
-        yield _Writer(asked, reply, 0).usage(reply.counts)
+        for _ in range(reply.usage_times):
+            yield _Writer(asked, reply, 0).usage(reply.counts)
     for _ in range(reply.stream.end_marks):
         yield Send(DONE)
 

@@ -1,0 +1,54 @@
+"""What an answer does: bytes that go out, waits, and the places where it dies.
+
+Room: pure; the dialects make items, faults makes plans of them, the faces carry them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mock_provider.steps import FaultKind
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Bytes that go out in one write. Shape: is_piece tells pieces of the answer from the dialect's framing."""
+
+    data: bytes
+    is_piece: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for a gate."""
+
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Let time pass."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Die:
+    """A fault is here: the answer ends badly, or its next event is harmed. Units: ms as in FaultAt."""
+
+    kind: FaultKind
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Status and headers. Shape: length None means a body of unknown length, sent in chunks."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    length: int | None = None
+
+
+Item: TypeAlias = "Send | Wait | Die"
+Action: TypeAlias = "Head | Send | Wait | Delay | Die"
