@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mock_provider.json_values import Json, JsonObject
-from mock_provider.known import KnownObject
+from mock_provider.known import KnownList, KnownObject
 
 MIN_BYTES = 1024  # below, parsing costs less than looking for what is known
 MAX_REMEMBERED_BYTES = 2 << 20  # of lists as spelled, about thrice that parsed: a hundred agents with their histories
@@ -239,7 +239,7 @@ class _Walk:
     def _list(self, name: str, at: int) -> tuple[list[Json], int]:
         data = self._data
         place = self._roots.get(name) or _root()
-        found: list[Json] = []
+        found = KnownList()
         space = _SPACE.match(data, at)
         at = space.end() if space else at
         if data[at : at + 1] == b"]":
@@ -258,6 +258,7 @@ class _Walk:
             if after is None or after.group(1) == b"}":
                 raise _Unusual
             if after.group(1) == b"]":
+                found.known_count = len(found)
                 return found, after.start(1) + 1
             at = after.end()
 
@@ -274,7 +275,7 @@ class _Walk:
         place.lead_to([run, *place.branches[:number], *place.branches[number + 1 :]])
         return run
 
-    def _rest(self, name: str, place: Run, found: list[Json], start: int) -> tuple[list[Json], int]:
+    def _rest(self, name: str, place: Run, found: KnownList, start: int) -> tuple[list[Json], int]:
         """Parse the elements that are new, to the end of the list."""
         text = self._data[start:].decode("utf-8", "surrogatepass")
         values: list[Json] = []
@@ -299,7 +300,9 @@ class _Walk:
             isinstance(value, dict) for value in values
         ):  # other values do not show in their spelling where they end
             self._news.append((name, place, Run(self._data[start : start + ends[-1]], starts, ends, values)))
-        return found + values, start + at
+        found.known_count = len(found)
+        found += values
+        return found, start + at
 
 
 def _in_bytes(text: str, starts: list[int], ends: list[int], last: int) -> tuple[list[int], list[int], int]:

@@ -41,5 +41,5 @@ def _listed(text: str, pieces: tuple[str, ...]) -> tuple[str, ...]:
 
 def count_tokens(*texts: str) -> int:
     """Count tokens without any vocabulary: bytes of UTF-8 by four, rounded up."""
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    size = sum(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return -(-size // BYTES_PER_TOKEN)

@@ -7,6 +7,7 @@ Source: the published API schema of /v1/chat/completions; openai_flavours names 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 from urllib.parse import parse_qs
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
@@ -20,6 +21,7 @@ from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_tool_rules import tool_names
 from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.known import Growing, fold
 from mock_provider.steps import (
     ErrorEvent,
     Malformed,
@@ -72,23 +74,28 @@ _ROLES: Mapping[str, Role] = {
 }
 
 
+_Read: TypeAlias = "tuple[Growing[AskedMessage], Mapping[str, str]]"  # messages, names of the calls made last
+
+
 def _messages(messages: Json) -> tuple[AskedMessage, ...]:
-    found: list[AskedMessage] = []
-    names: dict[str, str] = {}
-    for message in messages if isinstance(messages, list) else []:
-        if not isinstance(message, dict):
-            continue
-        texts, images = _texts(message.get("content"))
-        calls = _calls(message.get("tool_calls"))
-        names.update({call.id: call.name for call in calls})
-        role = _ROLES[str(message["role"])]
-        if role == "tool":
-            call_id = str(message.get("tool_call_id", ""))
-            result = AskedResult(call_id, names.get(call_id, str(message.get("name", ""))), "\n".join(texts))
-            found.append(AskedMessage("tool", (), (), (result,), images))
-        else:
-            found.append(AskedMessage(role, texts, calls, (), images))
-    return tuple(found)
+    start: _Read = (Growing(), {})
+    return fold(_read_message, start, messages if isinstance(messages, list) else [])[0].all()
+
+
+def _read_message(read: _Read, message: Json) -> _Read:
+    if not isinstance(message, dict):
+        return read
+    before, names = read
+    texts, images = _texts(message.get("content"))
+    calls = _calls(message.get("tool_calls"))
+    role = _ROLES[str(message["role"])]
+    if role == "tool":
+        call_id = str(message.get("tool_call_id", ""))
+        result = AskedResult(call_id, names.get(call_id, str(message.get("name", ""))), "\n".join(texts))
+        return before.plus(AskedMessage("tool", (), (), (result,), images)), names
+    if calls:
+        names = {call.id: call.name for call in calls}
+    return before.plus(AskedMessage(role, texts, calls, (), images)), names
 
 
 def _texts(content: Json) -> tuple[tuple[str, ...], int]:

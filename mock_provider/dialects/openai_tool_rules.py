@@ -13,6 +13,7 @@ from mock_provider.dialects.json_schema import schema_problem
 from mock_provider.dialects.openai_refusals import empty, empty_text, missing, too_long, too_many, wrong_type
 from mock_provider.dialects.openai_strict_schema import strict_problem
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.known import fold
 
 MAX_TOOLS = 128
 _FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]+")
@@ -21,12 +22,13 @@ MAX_NAME = 64
 
 def tool_names(tools: Json) -> tuple[str, ...]:
     """Names of the offered tools, in order."""
-    names: list[str] = []
-    for tool in tools if isinstance(tools, list) else []:
-        definition = tool.get(str(tool.get("type"))) if isinstance(tool, dict) else None
-        if isinstance(definition, dict):
-            names.append(str(definition.get("name")))
-    return tuple(names)
+    start: tuple[str, ...] = ()
+    return fold(_named, start, tools) if isinstance(tools, list) else ()
+
+
+def _named(names: tuple[str, ...], tool: Json) -> tuple[str, ...]:
+    definition = tool.get(str(tool.get("type"))) if isinstance(tool, dict) else None
+    return (*names, str(definition.get("name"))) if isinstance(definition, dict) else names
 
 
 def refuse_name(name: str, param: str) -> Refusal | None:
@@ -55,12 +57,21 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
         return empty("tools")
     if len(tools) > MAX_TOOLS:
         return too_many("too_many_tools", "tools", len(tools), MAX_TOOLS)
+    none: tuple[str, ...] | None = ()
+    if fold(_sound_names, none, tools) is not None:
+        return None
     names: list[str] = []
     for at, tool in enumerate(tools):
         problem = _tool(tool, f"tools[{at}]", names)
         if problem:
             return problem
     return None
+
+
+def _sound_names(names: tuple[str, ...] | None, tool: Json) -> tuple[str, ...] | None:
+    """The names of tools in which nothing is wrong; None as soon as something is."""
+    seen = list(names or ())
+    return None if names is None or _tool(tool, "", seen) else tuple(seen)
 
 
 def _tool(tool: Json, here: str, names: list[str]) -> Refusal | None:
