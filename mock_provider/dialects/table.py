@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mock_provider.dialects import anthropic_messages, gemini, openai_chat, openai_responses
+from mock_provider.dialects import anthropic_messages, gemini, ollama, openai_chat, openai_responses
 from mock_provider.dialects.codec import Base, Dialect
 
 # The first row whose address fits answers, unless a header or the path names another one; it is also the row whose
@@ -17,10 +17,8 @@ ROWS: tuple[Dialect, ...] = (
     openai_responses.DIALECT,
     anthropic_messages.DIALECT,
     gemini.DIALECT,
+    ollama.DIALECT,
 )
 DIALECTS: Mapping[str, Dialect] = {row.name: row for row in ROWS}
-BASES: tuple[Base, ...] = (
-    *(base for row in ROWS for base in row.bases),
-    Base("ollama", "", ("OLLAMA_HOST",)),
-)
+BASES: tuple[Base, ...] = tuple(base for row in ROWS for base in row.bases)
 BASE_PATHS: Mapping[str, str] = {base.name: base.path for base in BASES}
