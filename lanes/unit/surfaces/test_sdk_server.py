@@ -165,6 +165,18 @@ async def test_SV07_an_agent_that_was_ended_elsewhere_gets_nothing(tmp_path: Pat
     assert (refused["code"], len(bench.script.requests)) == (-32602, 1)
 
 
+async def test_SV07_an_agent_that_another_one_took_the_place_of_gets_nothing(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("ok"))
+    await bench.prompt("a")
+    await bench.idle()
+    (agent,) = bench.live
+    bench.live._agents[agent.id] = object()  # type: ignore[assignment] # of another owner
+    refused = await bench.prompt("b")
+    await bench.leave()
+    assert refused == {"code": -32603, "message": "session s is not served here any more"}
+    assert (len(bench.script.requests), agent.pending) == (1, 0)
+
+
 async def test_SV08_three_prompts_are_three_turns_in_order_and_one_stretch_of_work(tmp_path: Path) -> None:
     bench = SdkBench(tmp_path, say("one"), say("two"), say("three"))
     await asyncio.sleep(0)
