@@ -21,7 +21,7 @@ from harness.transport.stdio import OutputClosedError, StandardStreams, claimed_
 if TYPE_CHECKING:
     import httpx
 
-COMMANDS = ("run", "sdk", "acp", "attachments")
+COMMANDS = ("run", "sdk", "acp", "sessions", "attachments")
 EXIT_OUTPUT_CLOSED = 1
 EXIT_INTERRUPTED = 130
 
@@ -32,6 +32,7 @@ commands:
   run TASK    give the agent one task in this folder and print its answer
   sdk         serve a program that embeds the agent: JSON-RPC, an object a line
   acp         serve an editor or automation: Agent Client Protocol
+  sessions    list stored sessions, show one, salvage a damaged one
   attachments sweep   remove stored pictures that no session names
 
 options:
@@ -153,6 +154,8 @@ def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.A
             return _sdk(rest, streams, transport)
         case ["acp", *rest]:
             return _acp(rest, streams, transport)
+        case ["sessions", *rest]:
+            return _sessions(rest, streams)
         case ["attachments", "sweep", *rest]:
             return _sweep(rest, streams)
         case ["attachments", *_]:
@@ -182,13 +185,9 @@ def _version() -> str:
 
 
 def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
-    parser = _run_parser()
-    known, unknown = parser.parse_known_intermixed_args(arguments)
-    if known.help:
-        streams.write(_RUN_HELP)
+    known = _parsed(_run_parser(), arguments, _RUN_HELP, streams)
+    if known is None:
         return 0
-    if unknown:
-        _refuse_option(unknown[0], parser)
     for name in ("task", "model", "provider", "base_url", "resume"):
         _refuse_bytes(name, getattr(known, name))
     task = _task(known.task, streams)
@@ -208,12 +207,9 @@ def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
     parser = _Parser(prog="harness sdk", allow_abbrev=False, add_help=False)
     _add_settings(parser)
     parser.add_argument("--max-tokens-as-success", action="store_true")
-    known, unknown = parser.parse_known_args(arguments)
-    if known.help:
-        streams.write(_SDK_HELP)
+    known = _parsed(parser, arguments, _SDK_HELP, streams)
+    if known is None:
         return 0
-    if unknown:
-        _refuse_option(unknown[0], parser, "harness sdk")
     import asyncio
 
     from harness.surfaces.connection import Say, serve_streams
@@ -234,12 +230,9 @@ def _acp(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
     _add_settings(parser)
     for switch in ("--ask", "--live", "--stored-sessions", "--tell-max-tokens"):
         parser.add_argument(switch, action="store_true")
-    known, unknown = parser.parse_known_args(arguments)
-    if known.help:
-        streams.write(_ACP_HELP)
+    known = _parsed(parser, arguments, _ACP_HELP, streams)
+    if known is None:
         return 0
-    if unknown:
-        _refuse_option(unknown[0], parser, "harness acp")
     settings = from_environment(flags=_flags(known))
     import asyncio
 
@@ -260,16 +253,35 @@ def _sweep(arguments: list[str], streams: StandardStreams) -> int:
     parser.add_argument("--grace-hours", type=_at_least(0, float), default=24.0)
     parser.add_argument("--session-root")
     parser.add_argument("-h", "--help", action="store_true")
-    known, unknown = parser.parse_known_args(arguments)
-    if known.help:
-        streams.write(_SWEEP_HELP)
+    known = _parsed(parser, arguments, _SWEEP_HELP, streams)
+    if known is None:
         return 0
-    if unknown:
-        _refuse_option(unknown[0], parser, "harness attachments sweep")
     from harness.surfaces.attachments import run_sweep
 
     root = session_root_of(Flags(session_root=known.session_root))
     return run_sweep(root, known.grace_hours, streams, is_rehearsal=known.dry_run)
+
+
+def _sessions(arguments: list[str], streams: StandardStreams) -> int:
+    from harness.surfaces.sessions import HELP, add_options, read_options, run_sessions
+
+    parser = _Parser(prog="harness sessions", allow_abbrev=False, add_help=False)
+    add_options(parser)
+    known = _parsed(parser, arguments, HELP, streams)
+    if known is None:
+        return 0
+    return run_sessions(read_options(known), session_root_of(Flags(session_root=known.session_root)), streams)
+
+
+def _parsed(parser: _Parser, arguments: list[str], text: str, streams: StandardStreams) -> argparse.Namespace | None:
+    """The options, or None when all that was wanted is the help."""
+    known, unknown = parser.parse_known_intermixed_args(arguments)
+    if known.help:
+        streams.write(text)
+        return None
+    if unknown:
+        _refuse_option(unknown[0], parser, parser.prog)
+    return known
 
 
 def _flags(known: argparse.Namespace) -> Flags:
@@ -376,7 +388,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     add("-h", "--help", action="store_true")
 
 
-def _refuse_option(option: str, parser: argparse.ArgumentParser, command: str = "harness run") -> NoReturn:
+def _refuse_option(option: str, parser: argparse.ArgumentParser, command: str) -> NoReturn:
     known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - no public way
     near = difflib.get_close_matches(option.partition("=")[0], known, n=1)
     raise UsageError(

@@ -118,5 +118,6 @@ def _check_uncommitted(lines: Sequence[bytes], number: int, reason: str) -> None
             raise LogDamagedError(
                 f"{reason}, and line {number + at} ends a turn: history that was committed is damaged",
                 expected="damage at the very end only",
-                fix="the file was left as it is; salvage copies the part before the damage into a new session",
+                fix="the file stays as it is; harness sessions salvage ID copies what stands before the damage into a "
+                "new session",
             )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import (
+    LogBusyError,
     LogDamagedError,
     LogError,
     LogWriteError,
@@ -108,7 +109,7 @@ class SessionStore:
             raise SessionNotFoundError(
                 f"no session {session_id!r}",
                 where=str(self.root),
-                fix="a run tells its id with --verbose or --json; or name another session root",
+                fix="harness sessions list tells those there are; or name another session root",
             )
         if len(found) > 1:
             raise LogDamagedError(
@@ -175,12 +176,15 @@ class SessionStore:
         """Copy what still reads of a damaged session into a new one; the damaged file stays as it is.
 
         Shape: the child names the damaged session as its parent and inherits its queue; an open turn is closed.
-        Raises: SessionNotFoundError, SessionExistsError; LogDamagedError when not even the header reads.
+        Raises: SessionNotFoundError, SessionExistsError; LogBusyError while a writer is at work on it; LogDamagedError
+        when not even the header reads.
         """
+        await asyncio.to_thread(self._check_absent, child_id)
         path = self.find(session_id)
+        if is_held(self._lock_path(session_id)):
+            raise LogBusyError("a program is at work on this session", where=str(path), fix="close it, then try again")
         data = await asyncio.to_thread(path.read_bytes)
         found = self._scan(data, path, salvage=True)
-        await asyncio.to_thread(self._check_absent, child_id)
         header = replace(found.log.header, id=child_id, created_at=self._clock(), parent_session=session_id)
         log = SessionLog(header, clock=self._clock, check=self._new_check(), report=self._report)
         log.adopt(found.log)
