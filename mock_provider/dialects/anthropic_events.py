@@ -34,6 +34,14 @@ from mock_provider.steps import (
     ToolCall,
 )
 
+COUNTED_AT_THE_END = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+    "output_tokens_details",
+)
+
 
 def write_events(asked: Asked, reply: Reply) -> Iterator[Item]:
     """Write an answer as named events: the message opens, its blocks come one by one, then the reason and the end."""
@@ -65,8 +73,7 @@ class _Writer:
         }
         if counts:
             spelled = usage_of(counts)
-            names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-            closing["usage"] = {name: spelled[name] for name in names}
+            closing["usage"] = {name: spelled[name] for name in COUNTED_AT_THE_END if name in spelled}
         for _ in range(self._reply.usage_times):
             yield _event(closing)
         for _ in range(self._reply.stream.end_marks):

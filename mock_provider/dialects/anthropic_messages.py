@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Literal
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
 from mock_provider.dialects.anthropic_events import write_events
@@ -41,6 +42,11 @@ _KINDS = {
     500: ("api_error", "Internal server error"),
     504: ("timeout_error", "The request timed out."),
     529: ("overloaded_error", "Overloaded"),
+}
+_ROLES: Mapping[str, Literal["system", "user", "assistant"]] = {
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
 }
 
 
@@ -126,7 +132,7 @@ def _messages(messages: Json) -> tuple[AskedMessage, ...]:
         images = sum(block["type"] in ("image", "document") for block in inside)
         found.extend(AskedMessage("tool", (), (), (result,)) for result in results)
         if texts or calls or images or not results:
-            found.append(AskedMessage("user" if message["role"] == "user" else "assistant", texts, calls, (), images))
+            found.append(AskedMessage(_ROLES[str(message["role"])], texts, calls, (), images))
     return tuple(found)
 
 

@@ -25,12 +25,14 @@ def stop_reason(reply: Reply) -> str | None:
 
 def usage_of(counts: Counts) -> JsonObject:
     """Spell the counts; here the cached tokens are not part of the input tokens."""
+    thinking: JsonObject = {"output_tokens_details": {"thinking_tokens": counts.reasoning}} if counts.reasoning else {}
     return {
         "input_tokens": counts.input - counts.cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": counts.cached,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
         "output_tokens": counts.output,
+        **thinking,
         "service_tier": "standard",
     }
 

@@ -42,6 +42,7 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _BLOCKS = {
     "user": ("text", "image", "document", "tool_result", "search_result", "container_upload"),
     "assistant": ("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"),
+    "system": ("text",),
 }
 _FIELDS_OF_BLOCK: dict[str, tuple[tuple[str, type], ...]] = {
     "text": (("text", str),),
@@ -112,13 +113,13 @@ def _message(message: JsonObject, at: int, *, is_last: bool) -> Refusal | None:
         if name not in message:
             return refuse("missing_field", f"messages.{at}.{name}: Field required")
     role = message["role"]
-    if role == "system":
+    if role == "system" and at == 0:  # later ones are taken, as the message types of the provider's own client say
         text = (
             'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
             'not "system" as an input message role.'
         )
         return refuse("unknown_role", text)
-    if role not in ("user", "assistant"):
+    if role not in _BLOCKS:
         return refuse("unknown_role", f"messages.{at}.role: Input should be 'user' or 'assistant'")
     content = message["content"]
     if not isinstance(content, str | list):
@@ -145,7 +146,7 @@ def _block(block: Json, role: str, here: str) -> Refusal | None:
     if "type" not in block:
         return refuse("missing_field", f"{here}.type: Field required")
     kind = str(block["type"])
-    other = _BLOCKS["assistant" if role == "user" else "user"]
+    other = _BLOCKS["user"] if role == "assistant" else _BLOCKS["assistant"]
     if kind in other and kind not in _BLOCKS[role]:
         return refuse("block_in_wrong_role", f"{here}: `{kind}` blocks can only be in `{_owner(kind)}` messages")
     if kind not in _BLOCKS[role] and not kind.endswith(("_tool_result", "_tool_use")):

@@ -78,6 +78,7 @@ def test_a_whole_answer_has_every_field() -> None:
                 "cache_read_input_tokens": 4,
                 "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
                 "output_tokens": 3,
+                "output_tokens_details": {"thinking_tokens": 1},
                 "service_tier": "standard",
             },
         },
@@ -133,6 +134,7 @@ def test_a_stream_opens_blocks_one_by_one_and_closes_with_reason_and_usage() -> 
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
             "output_tokens": 2,
+            "output_tokens_details": {"thinking_tokens": 1},
         },
     }
     assert found[-1] == {"type": "message_stop"}
@@ -381,3 +383,24 @@ def test_an_unmatched_request_keeps_the_dialects_form() -> None:
     content = answer.json()
     assert (answer.status_code, content["type"], content["error"]["code"]) == (400, "error", "mock_unmatched")
     assert "[SCRIPT_MISMATCH]" in content["error"]["message"]
+
+
+def test_a_later_system_message_is_taken_and_counts_as_one() -> None:
+    later: list[Json] = [USER, {"role": "system", "content": [{"type": "text", "text": "be brief"}]}]
+    mock, [answer] = send(script(step("hi", expect={"system": "brief", "messages": 2})), {"messages": later})
+    assert (answer.status_code, mock.verify().ok) == (200, True)
+
+
+def test_a_later_system_message_holds_nothing_but_text() -> None:
+    image: JsonObject = {"type": "image", "source": {"type": "url", "url": "https://a.example/b.png"}}
+    later: list[Json] = [USER, {"role": "system", "content": [image]}]
+    mock, [answer] = send(script(step("hi", optional=True)), {"messages": later})
+    assert (answer.status_code, mock.journal.entries[0].rule) == (400, "unknown_content_part")
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_thinking_tokens_are_counted_apart(is_stream: bool) -> None:
+    usage: JsonObject = {"input": 9, "output": 7, "reasoning": 4}
+    _, [answer] = send(script(step(reasoning("hm"), text("hi"), usage=usage)), {"stream": is_stream})
+    counted = [event for event in events(answer) if event["type"] == "message_delta"] if is_stream else [answer.json()]
+    assert [one["usage"]["output_tokens_details"] for one in counted] == [{"thinking_tokens": 4}]
