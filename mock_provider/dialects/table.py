@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mock_provider.dialects import anthropic_messages, gemini, ollama, openai_chat, openai_responses
+from mock_provider.dialects import anthropic_messages, bedrock, gemini, ollama, openai_chat, openai_responses
 from mock_provider.dialects.codec import Base, Dialect
 
 # The first row whose address fits answers, unless a header or the path names another one; it is also the row whose
@@ -18,6 +18,7 @@ ROWS: tuple[Dialect, ...] = (
     anthropic_messages.DIALECT,
     gemini.DIALECT,
     ollama.DIALECT,
+    bedrock.DIALECT,
 )
 DIALECTS: Mapping[str, Dialect] = {row.name: row for row in ROWS}
 BASES: tuple[Base, ...] = tuple(base for row in ROWS for base in row.bases)
