@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from typing import Protocol
 
 from harness.errors import PeerError, UsageError
@@ -30,8 +29,6 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNKNOWN_CODE = 0  # the peer gave none, or something that is no number
-
-current_request: ContextVar[RpcId | None] = ContextVar("current_request", default=None)  # the one being answered
 
 Handler = Callable[[JsonObject], Awaitable[JsonObject]]
 Told = Callable[[JsonObject], None]
@@ -138,7 +135,7 @@ class Peer:
         self._error_of = error_of
         self._decoder = NdjsonDecoder(max_line_bytes)
         self._pending: dict[RpcId, asyncio.Future[Json]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], RpcId] = {}
         self._started = False
         self._end: str | None = None
         self.ended = asyncio.Event()
@@ -152,6 +149,12 @@ class Peer:
     def end(self) -> str | None:
         """Why the connection ended; None while it stands."""
         return self._end
+
+    @property
+    def request_id(self) -> RpcId | None:
+        """The id of the request that the running handler answers; None outside of handlers."""
+        task = asyncio.current_task()
+        return None if task is None else self._running.get(task)
 
     def start(self) -> None:
         """Begin to read; a second call does nothing."""
@@ -239,15 +242,14 @@ class Peer:
 
     def _accept(self, request: Request) -> None:
         task = asyncio.get_running_loop().create_task(self._answer(request))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = request.id
+        task.add_done_callback(self._running.pop)
 
     async def _answer(self, request: Request) -> None:
         handler = self._handlers.get(request.method)
         if handler is None:
             self._send(error_frame(request.id, METHOD_NOT_FOUND, f"method not found: {request.method}"))
             return
-        current_request.set(request.id)  # of this task only
         try:
             data = encode_frame(result_frame(request.id, await handler(request.params)))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises answers its request and nothing else

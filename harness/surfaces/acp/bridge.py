@@ -37,7 +37,6 @@ from harness.transport.rpc import (
     Peer,
     RpcError,
     Told,
-    current_request,
 )
 
 PROTOCOL_VERSION = 1
@@ -252,7 +251,7 @@ class AcpBridge:
         session = self._session(params)
         if session.slot is not None:
             raise UsageError(f"a prompt is already in flight in session {session.id}")
-        slot = session.slot = Slot(current_request.get())
+        slot = session.slot = Slot(None if self._peer is None else self._peer.request_id)
         try:
             problem = await self._admitted(session, slot, params.get("prompt"))
             if slot.ticket.is_queued:
