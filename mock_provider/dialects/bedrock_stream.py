@@ -60,7 +60,8 @@ class _Writer:
             yield _event("messageStop", {} if reason is None else {"stopReason": reason})
         if self._reply.counts is not None:
             metrics: JsonObject = {"latencyMs": LATENCY_MS}
-            yield _event("metadata", {"usage": usage_fields(self._reply.counts), "metrics": metrics})
+            for _ in range(self._reply.usage_times):
+                yield _event("metadata", {"usage": usage_fields(self._reply.counts), "metrics": metrics})
 
     def _close(self) -> Iterator[Item]:
         if not self._open:

@@ -189,6 +189,7 @@ DIALECT = Dialect(
     read=read,
     whole=whole,
     stream=write_chunks,
+    keep_alive=b"\r\n",  # an empty line: its Python client takes a comment for a broken answer
     error=error,
     usual_error=usual_error,
     marks=("x-goog-api-key", "x-goog-api-client"),
