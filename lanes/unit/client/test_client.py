@@ -26,6 +26,7 @@ from harness.client import (
     Told,
     clean_environment,
 )
+from harness.client import client as client_room
 from harness.client.process import TAIL_LINES, Tail
 from harness.client.tree import SessionTree
 from harness.log.events import AssistantMessage, Event, TurnStart
@@ -304,12 +305,20 @@ async def test_CL14_a_refused_handshake_reaps_its_process_and_the_next_start_use
         await client.start()
 
 
-async def test_CL15_many_runs_share_one_handshake(make: Make) -> None:
+async def test_CL15_many_runs_share_one_handshake(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start = client_room.start_process
+
+    async def counted(*given: Any) -> Any:
+        started.append("process")
+        return await start(*given)
+
+    monkeypatch.setattr(client_room, "start_process", counted)
     steps = [ANSWER, splice(), ended(), idle()]
     client = make(*([steps] * 5))
     await asyncio.gather(*(client.run("hi", session_id="s", timeout_s=10) for _ in range(5)))
-    lines = await lines_of(client)
-    assert sum("initialize" in line for line in lines) == 1
+    assert sum("initialize" in line for line in await lines_of(client)) == 1
+    assert started == ["process"]
 
 
 @pytest.mark.parametrize(
