@@ -61,7 +61,8 @@ def read_random(fields: Fields) -> RandomFaults | None:
     if isinstance(node, Entries):
         inner.require("weights", "a mapping from fault, cause or status to a number")
     weights: list[tuple[str, float]] = []
-    for entry in inner.entries("weights") or ():
+    entries = inner.entries("weights") or ()
+    for entry in entries:
         field = f"{inner.path('weights')}.{entry.key}"
         value = entry.value.value if isinstance(entry.value, Scalar) else None
         if not is_name(entry.key):
@@ -72,7 +73,7 @@ def read_random(fields: Fields) -> RandomFaults | None:
             fields.findings.wrong_type(entry.value, field, f"a number from 0 to {MAX_WEIGHT}")
         else:
             weights.append((entry.key, float(value)))
-    if inner.has("weights") and not sum(weight for _, weight in weights):
+    if inner.has("weights") and len(weights) == len(entries) and not sum(weight for _, weight in weights):
         inner.add("weights", "no weight above 0", "SCRIPT_VALUE", expected="at least one")
     seed = inner.integer("seed", 0, MAX_SEED)
     if seed is None:

@@ -6,17 +6,17 @@ Room: pure; the dialects make the items, the engine asks for the plan, the faces
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 
 from mock_provider.actions import Action, Delay, Die, Head, Item, Send, Wait
 from mock_provider.mangling import break_utf8, halve, strike
 from mock_provider.steps import DEADLY_KINDS, AtGate, Break, FaultKind, Step
+from mock_provider.values import value
 
 GARBAGE = b"\x15\x03\x01\x00\x02\x02\x46"  # a TLS alert in the clear: what a plain client gets from a TLS port
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Plan:
     """Everything one answer does, in order.
 
@@ -87,7 +87,8 @@ def plan_stream(
 ) -> Plan:
     """Plan a streamed answer: gates and the fault at their piece, waiting times, writes cut or joined.
 
-    Shape: waits are the times before each piece; keep_alive is what the dialect sends to show that it is there.
+    Shape: waits are the times before each piece; keep_alive is what the dialect sends to show that it is there, if
+    it does.
     """
     head = Head(head.status, head.headers)
     before = list(_before(step))
@@ -169,7 +170,7 @@ def _paced(items: Iterable[Action], step: Step, waits: Iterable[int], keep_alive
     for item in items:
         if isinstance(item, Send) and item.is_piece:
             wait = next(times, 0)
-            while longest and wait > longest:
+            while longest and wait > longest and keep_alive:
                 yield Delay(longest)
                 yield Send(keep_alive)
                 wait -= longest

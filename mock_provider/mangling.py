@@ -32,7 +32,7 @@ def strike(actions: Iterable[Action], keep_alive: bytes) -> Iterator[Action]:
 
 
 def _signs(every_ms: int, keep_alive: bytes) -> Iterator[Action]:
-    for _ in range(MAX_SIGNS):
+    for _ in range(MAX_SIGNS if keep_alive else 0):  # a dialect without signs of life falls silent
         yield Delay(every_ms)
         yield Send(keep_alive)
     yield Die("stall")

@@ -242,7 +242,7 @@ def read_http_error(node: Node, field: str, findings: Findings, groups: frozense
         message=message or "",
         code=fields.text("code"),
         kind=fields.text("type"),
-        headers=_header_values(fields),
+        headers=read_headers(fields),
         retry_after_s=fields.number("retry_after", 0, 86_400),
         retry_after_ms=fields.integer("retry_after_ms", 0, 86_400_000),
         body=usual.body if body is None else body,
@@ -264,7 +264,8 @@ def _by_cause(word: str, node: Node, field: str, findings: Findings) -> HttpErro
 OWN_HEADERS: Sequence[str] = ("content-length", "transfer-encoding", "connection", "x-mock-provider")
 
 
-def _header_values(fields: Fields) -> tuple[tuple[str, str], ...]:
+def read_headers(fields: Fields) -> tuple[tuple[str, str], ...]:
+    """Read the key `headers`: names and values that may stand in an answer."""
     headers: list[tuple[str, str]] = []
     for entry in fields.entries("headers") or ():
         field = f"{fields.path('headers')}.{entry.key}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
 from mock_provider.fault_read import read_fault
-from mock_provider.part_read import check_gate_name, read_http_error, read_parts
+from mock_provider.part_read import check_gate_name, read_headers, read_http_error, read_parts
 from mock_provider.script_fields import Fields, Findings, near_miss
 from mock_provider.script_source import Entries, Items, Node, Scalar
 from mock_provider.steps import (
@@ -38,6 +38,8 @@ STEP_KEYS = (
     "repeat",
     "optional",
     "model",
+    "headers",
+    "content_type",
 )
 FINISHES = ("stop", "tool_calls", "length", "content_filter")
 COUNT_KEYS = ("input", "output", "cached", "reasoning")
@@ -81,6 +83,8 @@ def read_step(node: Node, path: str, findings: Findings, number: int, defaults: 
         model=fields.text("model"),
         mark=node.mark,
         random=(own_random or defaults.random) if may_draw else None,
+        headers=read_headers(fields),
+        content_type=fields.text("content_type"),
     )
     _check_sense(step, fields)
     return step

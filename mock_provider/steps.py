@@ -214,7 +214,8 @@ class Usage:
 class Step:
     """One request and its answer.
 
-    Shape: repeat None means forever; finish None leaves the finish reason out, "" chooses it from the parts.
+    Shape: repeat None means forever; finish None leaves the finish reason out, "" chooses it from the parts. headers
+    and content_type are of the answer.
     """
 
     number: int
@@ -231,6 +232,8 @@ class Step:
     model: str | None = None
     mark: Mark = NO_MARK
     random: RandomFaults | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

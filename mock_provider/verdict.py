@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Shape: ok means that problems is empty; str() is the text for a person."""
+    """Shape: ok means that problems is empty; str() is the text for a person. seeds are those of faults by lot."""
 
     script: str
     used: int
@@ -18,6 +18,7 @@ class Verdict:
     unmatched: tuple[str, ...] = ()
     invalid: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
+    seeds: str = ""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -34,6 +35,8 @@ class Verdict:
             f"steps used {self.used}, left over {len(self.left)}, "
             f"unmatched {len(self.unmatched)}, invalid {len(self.invalid)}"
         )
+        if self.seeds:
+            counts += f"; {self.seeds}"
         if self.ok:
             return f"{self.script}: as scripted: {counts}"
         lines = [f"{self.script}: not as scripted: {counts} [VERDICT]"]

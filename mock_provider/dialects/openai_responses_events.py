@@ -37,6 +37,7 @@ from mock_provider.steps import (
     Reasoning,
     RefusalText,
     Text,
+    ToolCall,
 )
 
 
@@ -97,6 +98,9 @@ class _Writer:
             for part in group.parts:
                 yield from self._between(part)
             return
+        first = group.parts[0] if group.parts else None
+        if isinstance(first, ToolCall) and first.index is not None:
+            self._index = first.index
         place: JsonObject = {"item_id": group.item["id"], "output_index": self._index}
         if group.call is not None:
             yield from self._call(group, group.call, place)
