@@ -25,6 +25,7 @@ from harness.log.events import (
 from harness.log.fold import message_of
 from harness.log.frozen import freeze_payload
 from harness.log.surface import shadowed_by
+from harness.log.usual_form import is_usual_piece
 from harness.log.validate import check_event, check_header
 from harness.model.messages import Message
 from harness.model.view import MessageView
@@ -185,15 +186,13 @@ class SessionLog(Sequence[Event]):
         now = self._clock()
         if self._last_time is not None and now < self._last_time:
             now = self._last_time
-        event = Event(
-            len(self._events),
-            now,
-            freeze_payload(payload, EVENT_TYPES.get(kind, kind.__name__)),
-            surface_op,
-            source_event_seqs,
-            ignorable,
-        )
-        self.restore(event)
+        if is_usual_piece(payload, now) and surface_op is None and source_event_seqs is None and ignorable is False:
+            event = Event(len(self._events), now, payload)
+            self.restore_usual(event)
+        else:
+            frozen = freeze_payload(payload, EVENT_TYPES.get(kind, kind.__name__))
+            event = Event(len(self._events), now, frozen, surface_op, source_event_seqs, ignorable)
+            self.restore(event)
         if self._observers:
             self._publish(event)
         return event
@@ -219,7 +218,7 @@ class SessionLog(Sequence[Event]):
             self._derived = 0
 
     def restore_usual(self, event: Event) -> None:
-        """Push an event that read_usual gave for the end of this log, which has checked it; nobody is told.
+        """Push an event that usual_form has read or checked for the end of this log; nobody is told.
 
         Raises: InvalidEventError when this log's own check refuses it.
         """

@@ -1,7 +1,8 @@
-"""The forms nearly every line of a sound log has, read and checked in one go.
+"""The forms nearly every event of a sound log has, read and checked in one go.
 
-Room: pure; load asks here first. What is not of exactly these forms is left to json_form and validate: they alone
-refuse, and say why. Nothing is taken here that they would not take, and each value comes out as theirs.
+Room: pure; load and append ask here first. What is not of exactly these forms is left to json_form, frozen and
+validate: they alone refuse, and say why. Nothing is taken here that they would not take, and each value comes out as
+theirs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.log.events import (
     TurnStart,
     UserMessage,
 )
-from harness.log.frozen import MAX_SAFE_INTEGER, freeze_object
+from harness.log.frozen import MAX_SAFE_INTEGER, freeze_object, join_surrogates
 from harness.log.model_form import JsonDict
 from harness.model.chunks import (
     BlockEnd,
@@ -65,7 +66,7 @@ def read_usual(value: JsonDict, seq: int) -> Event | None:
         kind, data, time = value["type"], value["data"], value["time"]
         if type(data) is not dict or type(value["seq"]) is not int or value["seq"] != seq:
             return None
-        if type(time) is not int or not -MAX_SAFE_INTEGER <= time <= MAX_SAFE_INTEGER:
+        if not _is_time(time):
             return None
         if len(value) == 4:
             payload = _UNSEEN[kind](data)
@@ -83,6 +84,19 @@ def read_usual(value: JsonDict, seq: int) -> Event | None:
         return None
 
 
+def is_usual_piece(payload: object, time: object) -> bool:
+    """Whether that payload at that time is a piece of text with nothing to freeze or to refuse; False says nothing."""
+    if type(payload) is not AssistantChunk or not _is_time(time):
+        return False
+    chunk = payload.chunk
+    if type(chunk) is not TextDelta and type(chunk) is not ReasoningDelta:
+        return False
+    text = chunk.text
+    if type(text) is not str or not (text.isascii() or join_surrogates(text) is text):
+        return False
+    return _is_count(chunk.index) and _is_place(payload.turn, payload.step)
+
+
 def _sources(value: object, seq: int, kind: str) -> tuple[int, ...]:
     """The seqs an event cites; a TypeError leaves the event to those who refuse."""
     if type(value) is not list:
@@ -96,6 +110,10 @@ def _sources(value: object, seq: int, kind: str) -> tuple[int, ...]:
     elif set(map(type, value)) != {int} or min(value) < 0 or max(value) >= seq or len(set(value)) != len(value):
         raise TypeError
     return tuple(value)
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
 
 
 def _is_count(value: object) -> bool:

@@ -23,7 +23,7 @@ def parse_json(text: str | bytes) -> Json:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        value: Json = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
+        value: Json = _decode(text)
     except RecursionError:
         raise PeerError("nested too deeply", code="MALFORMED_JSON") from None
     except ValueError as error:  # JSONDecodeError, UnicodeDecodeError, integers of thousands of digits
@@ -59,3 +59,6 @@ def _parse_finite(text: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError(f"the number {text[:40]} is too large")
     return number
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_finite).decode  # one for all

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import InvalidEventError, LogUnsupportedError
-from harness.log.events import LlmRetryStarted, StepEnd
+from harness.log.events import AssistantChunk, Event, LlmRetryStarted, StepEnd
 from harness.log.fold import fold_surface
+from harness.log.frozen import freeze_payload
 from harness.log.json_form import event_from_json, event_to_json
-from harness.log.usual_form import read_usual
+from harness.log.usual_form import is_usual_piece, read_usual
 from harness.log.validate import check_event
-from harness.model.chunks import Usage
+from harness.model.chunks import ReasoningDelta, TextDelta, Usage
 
 
 def _history(make):
@@ -141,6 +143,40 @@ def test_whatever_was_appended_reads_as_the_ordinary_reading_has_it(make, data):
         _agrees(ordinary, json.loads(json.dumps(event_to_json(event))), event.seq)
 
 
+ODD_FIELDS = (None, True, 1.0, 0, -1, 2**53, "", "x", ["x"], "\ud83d", "\ud83e" + "\uddea", TextDelta(0, "x"))
+
+
+def test_a_payload_is_taken_for_a_plain_piece_only_if_freezing_and_checking_leave_it_as_it_is(make):
+    taken = 0
+    for chunk in (TextDelta(0, "x"), ReasoningDelta(3, "\N{SNOWMAN} y")):
+        piece = AssistantChunk(1, 2, chunk)
+        changed = [replace(piece, **{name: odd}) for name in ("turn", "step", "chunk") for odd in ODD_FIELDS]
+        changed += [
+            replace(piece, chunk=replace(chunk, **{name: odd})) for name in ("index", "text") for odd in ODD_FIELDS
+        ]
+        for payload in (piece, *changed, *make.samples()):
+            for time in (5, -5, 2**53, 1.5, True, None):
+                if is_usual_piece(payload, time):
+                    taken += 1
+                    assert freeze_payload(payload, "data") is payload
+                    check_event(Event(0, time, payload), [], [])
+    assert taken > 20
+
+
+def test_appending_a_piece_asks_the_own_check_and_refuses_what_stands_beside_no_piece(make):
+    log = make.log(check=_refuse)
+    with pytest.raises(InvalidEventError, match="not here"):
+        log.append(make.chunk())
+    for beside in ({"surface_op": "append"}, {"source_event_seqs": (0,)}, {"ignorable": "yes"}):
+        with pytest.raises(InvalidEventError):
+            make.log().append(make.chunk(), **beside)
+    assert make.log().append(make.chunk(), ignorable=True).ignorable is True
+
+
+def _refuse(log, event):
+    raise InvalidEventError("not here", where="test")
+
+
 def test_a_turn_of_text_and_tools_is_wholly_usual_but_for_its_request_header(make):
     log = _history(make)
     turns = next(event.seq for event in reversed(log) if event.payload == make.end(2)) + 1
@@ -155,12 +191,9 @@ def test_an_object_of_another_place_is_left_to_the_ordinary_reading(make):
 
 
 def test_the_own_check_of_a_log_is_asked_about_usual_events_too(make):
-    def refuse(log, event):
-        raise InvalidEventError("not here", where="test")
-
     value = event_to_json(make.log().append(StepEnd(1, 1)))
     event = read_usual(value, 0)
-    log = make.log(check=refuse)
+    log = make.log(check=_refuse)
     with pytest.raises(InvalidEventError, match="not here"):
         log.restore_usual(event)
     assert len(log) == 0
