@@ -1,4 +1,9 @@
-"""What one turn of the loop costs with an in-process model and the log on disk, against the writes it must make."""
+"""What one turn of the loop costs with an in-process model and the log on disk, against what it cannot do without.
+
+The floor makes the same writes: the same lines, encoded and synced in the same three pieces, with nothing in between.
+In CPU time a turn is held against those writes and the bare exchange with the model: a client that sends the same body
+and parses the same stream. Neither floor builds a request, keeps order, checks anything or hands work to a thread.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -20,12 +26,14 @@ from harness.model.messages import Message, MessageId, TextBlock, UserSource
 from harness.settings import Flags, from_environment
 
 _COMPARED = 100  # turns at each end of a session that are compared
-_BARRIERS = 3  # durable points of a turn without tools: before its step, before the request, before idle is announced
+_SAMPLED = 200  # turns at the most that are held against their floors, each right after it ran
+_PIECES = ("agent/inbox/spliced", "step/start", "assistant/chunk")  # what each durable piece of a turn begins with
 
 
 def _answer() -> bytes:
-    pieces = [{"choices": [{"index": 0, "delta": {"content": f"word {n} "}, "finish_reason": None}]} for n in range(20)]
-    pieces.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    deltas: list[tuple[dict[str, str], str | None]] = [({"content": f"word {n} "}, None) for n in range(20)]
+    deltas.append(({}, "stop"))
+    pieces = [{"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} for delta, finish in deltas]
     return b"".join(b"data: " + json.dumps(piece).encode() + b"\n\n" for piece in pieces) + b"data: [DONE]\n\n"
 
 
@@ -100,21 +108,99 @@ def _copying(body: bytes) -> float:
     return statistics.median(times)
 
 
-def _write_alone(root: Path, payload: bytes, turns: int) -> float:
-    """Seconds a turn for writing the same bytes in as many durable pieces."""
-    pieces = turns * _BARRIERS
-    size = max(1, len(payload) // pieces)
-    before = time.perf_counter()
-    with (root / "floor").open("wb") as stream:
-        for piece in range(pieces):
-            stream.write(payload[piece * size : (piece + 1) * size])
-            stream.flush()
-            os.fsync(stream.fileno())
-    return (time.perf_counter() - before) / turns
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Seconds of wall time and of CPU time."""
+
+    wall: float
+    cpu: float
+
+
+class _Floors:
+    """What a turn cannot do without, done alone."""
+
+    def __init__(self, root: Path) -> None:
+        self._answer = _answer()
+        self._file = (root / "floor").open("ab", buffering=0)
+        transport = httpx.MockTransport(self._reply)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9/v1")
+
+    def write(self, pieces: list[list[object]]) -> _Cost:
+        """Encode, write and sync the lines of each piece."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        for piece in pieces:
+            self._file.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in piece))
+            os.fsync(self._file.fileno())
+        return _Cost(time.perf_counter() - wall, time.process_time() - cpu)
+
+    async def exchange(self, body: bytes) -> _Cost:
+        """Send a body and parse what is streamed back."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        async with self._client.stream("POST", "/chat/completions", content=body) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: {"):
+                    json.loads(line[6:])
+        return _Cost(time.perf_counter() - wall, time.process_time() - cpu)
+
+    async def close(self) -> None:
+        """Let go of the file and the client."""
+        self._file.close()
+        await self._client.aclose()
+
+    def _reply(self, _request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=self._answer)
+
+
+def _pieces(lines: bytes) -> list[list[object]]:
+    """The lines of one turn in the pieces the loop makes durable: before its step, before the request, before idle."""
+    pieces: list[list[object]] = []
+    for line in map(json.loads, lines.splitlines()):
+        if len(pieces) < len(_PIECES) and line["type"] == _PIECES[len(pieces)]:
+            pieces.append([])
+        pieces[-1].append(line)
+    return pieces
+
+
+async def _against_floors(root: Path, turns: int) -> list[Row]:
+    """Turns of a session, each followed by its floors, so that disk and other load hit all three alike."""
+    session, floors = _Session(root / "sampled"), _Floors(root)
+    await session.open()
+    await session.turn()  # the first one logs the request's header and loads what a process needs once
+    writes: list[_Cost] = []
+    exchanges: list[_Cost] = []
+    size = 0
+    for _ in range(turns):
+        start = session.path.stat().st_size
+        await session.turn()
+        lines = session.path.read_bytes()[start:]
+        size += len(lines)
+        writes.append(floors.write(_pieces(lines)))
+        exchanges.append(await floors.exchange(session.body))
+    await session.close()
+    await floors.close()
+    wall, cpu = session.wall[1:], session.cpu[1:]
+    both = [write.cpu + exchange.cpu for write, exchange in zip(writes, exchanges, strict=True)]
+    subject = "loop: one turn, 20 chunks, log on disk"
+    return [
+        Row(
+            f"{subject}, wall time",
+            "the same writes alone",
+            statistics.median(wall),
+            statistics.median(write.wall for write in writes),
+            f"{size // turns} bytes a turn",
+        ),
+        Row(
+            f"{subject}, CPU time",
+            "the same writes and the bare exchange",
+            statistics.median(cpu),
+            statistics.median(both),
+            f"writes {statistics.median(write.cpu for write in writes) * 1e3:.2f} ms of it",
+        ),
+    ]
 
 
 def measure(*, sizes: str) -> list[Row]:
-    """The median turn against its writes, the last hundred turns of a long session against the first, and its memory.
+    """The median turn against its floors, the last hundred turns of a long session against the first, and its memory.
 
     Units: 2,000 turns, 300 when sizes is quick and 10,000 when it is full.
     """
@@ -122,19 +208,12 @@ def measure(*, sizes: str) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         long, fresh, grew_mib = asyncio.run(_turns(root, turns))
-        payload = long.path.read_bytes()
-        floor = _write_alone(root, payload, turns)
+        payload_mib = long.path.stat().st_size / (1 << 20)
+        rows = asyncio.run(_against_floors(root, min(turns, _SAMPLED)))
     wall, cpu = statistics.median(long.wall[-_COMPARED:]), statistics.median(long.cpu[-_COMPARED:])
     last = f"last {_COMPARED} of {turns:,} turns"
     first = f"the first {_COMPARED} of a fresh session"
-    rows = [
-        Row(
-            "loop: one turn, 20 chunks, log on disk",
-            "the same writes alone",
-            statistics.median(long.wall),
-            floor,
-            f"{len(payload) // turns} bytes a turn",
-        ),
+    rows += [
         Row(f"loop: {last}, wall time", first, wall, statistics.median(fresh.wall)),
         Row(f"loop: {last}, CPU time", first, cpu, statistics.median(fresh.cpu)),
         Row(
@@ -146,6 +225,6 @@ def measure(*, sizes: str) -> list[Row]:
         ),
     ]
     if sys.platform == "linux":
-        size_mib, note = len(payload) / (1 << 20), f"{grew_mib * 1024 / turns:.1f} KiB a turn"
-        rows.append(Row(f"loop: memory of {turns:,} turns", "the log on disk", grew_mib, size_mib, note, "MiB"))
+        note = f"{grew_mib * 1024 / turns:.1f} KiB a turn"
+        rows.append(Row(f"loop: memory of {turns:,} turns", "the log on disk", grew_mib, payload_mib, note, "MiB"))
     return rows
