@@ -190,8 +190,14 @@ class SessionLog(Sequence[Event]):
             event = Event(len(self._events), now, payload)
             self.restore_usual(event)
         else:
-            frozen = freeze_payload(payload, EVENT_TYPES.get(kind, kind.__name__))
-            event = Event(len(self._events), now, frozen, surface_op, source_event_seqs, ignorable)
+            event = Event(
+                len(self._events),
+                now,
+                freeze_payload(payload, EVENT_TYPES.get(kind, kind.__name__)),
+                surface_op,
+                source_event_seqs,
+                ignorable,
+            )
             self.restore(event)
         if self._observers:
             self._publish(event)
