@@ -29,6 +29,9 @@ EXPECT_KEYS = (
 )
 TEXT_KEYS = ("equals", "contains", "regex", "absent")
 RESULT_KEYS = ("equals", "contains", "regex", "call", "name", "is_error", "anywhere")
+TOOLS_KEYS = ("includes", "exactly", "absent")
+RANGE_KEYS = ("min", "max")
+MAX_MESSAGES = 1 << 31
 
 
 def read_expect(node: Node, field: str, findings: Findings) -> Expect:
@@ -102,7 +105,7 @@ def _tools(fields: Fields) -> ToolsRule | None:
         return None
     if isinstance(node, Items):
         return ToolsRule("includes", fields.texts("tools") or ())
-    inner = Fields(node, fields.path("tools"), fields.findings, ("includes", "exactly", "absent"))
+    inner = Fields(node, fields.path("tools"), fields.findings, TOOLS_KEYS)
     names = {key: inner.texts(key) or () for key in inner.given()}
     if len(names) > 1:
         fields.add("tools", "several conditions at once", "SCRIPT_VALUE", expected="one of includes, exactly, absent")
@@ -116,12 +119,12 @@ def _tools(fields: Fields) -> ToolsRule | None:
 def _count(fields: Fields, key: str) -> CountRule | None:
     node = fields.node(key)
     if isinstance(node, Entries):
-        inner = Fields(node, fields.path(key), fields.findings, ("min", "max"))
-        least, most = inner.integer("min", 0, 1 << 31), inner.integer("max", 0, 1 << 31)
+        inner = Fields(node, fields.path(key), fields.findings, RANGE_KEYS)
+        least, most = inner.integer("min", 0, MAX_MESSAGES), inner.integer("max", 0, MAX_MESSAGES)
         if least is not None and most is not None and least > most:
             fields.add(key, f"min {least} is more than max {most}", "SCRIPT_VALUE")
         return CountRule(least or 0, most)
-    exact = fields.integer(key, 0, 1 << 31)
+    exact = fields.integer(key, 0, MAX_MESSAGES)
     return None if exact is None else CountRule(exact, exact)
 
 

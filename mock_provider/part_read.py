@@ -60,6 +60,8 @@ ERROR_KEYS = (
 EVENT_KEYS = ("message", "code", "type", "cause")
 EVENT_CAUSES = tuple(cause for cause in CAUSES if cause != GATEWAY)
 PART_FAULTS: tuple[FaultKind, ...] = tuple(kind for kind in FAULT_KINDS if kind != "refuse")
+MAX_INDEX = 1000
+MAX_RETRY_S = 86_400  # a day
 MAX_NAME = 200  # longer gate or tool names are a mistake in the file; providers stop at 64 or 128
 
 
@@ -175,7 +177,7 @@ def _tool_call(node: Node, field: str, findings: Findings, groups: frozenset[str
     id_node = fields.node("id")
     has_no_id = isinstance(id_node, Scalar) and id_node.value is None
     call_id = None if has_no_id else fields.text("id")
-    index = fields.integer("index", 0, 1000)
+    index = fields.integer("index", 0, MAX_INDEX)
     if name is None:
         return None
     own_id = fields.has("id")
@@ -243,8 +245,8 @@ def read_http_error(node: Node, field: str, findings: Findings, groups: frozense
         code=fields.text("code"),
         kind=fields.text("type"),
         headers=read_headers(fields),
-        retry_after_s=fields.number("retry_after", 0, 86_400),
-        retry_after_ms=fields.integer("retry_after_ms", 0, 86_400_000),
+        retry_after_s=fields.number("retry_after", 0, MAX_RETRY_S),
+        retry_after_ms=fields.integer("retry_after_ms", 0, MAX_RETRY_S * 1000),
         body=usual.body if body is None else body,
         content_type=fields.text("content_type") or usual.content_type,
         cause=usual.cause,

@@ -37,7 +37,10 @@ SCRIPT_KEYS = (
 )
 CONVERSATION_KEYS = ("when", "steps", "parallel", "background")
 VERSION = 1
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # it must fit a path, a header and the end of a key
+MAX_PARALLEL = 100_000
+MAX_CREATED = 1 << 40
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_NAME = re.compile(NAME_PATTERN)  # it must fit a path, a header and the end of a key
 
 
 def check_script(root: Node, name: str) -> Script:
@@ -80,7 +83,7 @@ def _random(fields: Fields) -> RandomFaults | None:
 
 
 def _created(fields: Fields) -> int:
-    created = fields.integer("created", 0, 1 << 40)
+    created = fields.integer("created", 0, MAX_CREATED)
     return 1_700_000_000 if created is None else created
 
 
@@ -133,7 +136,7 @@ def _conversation(entry: Entry, field: str, findings: Findings, default: Default
         name=entry.key,
         items=_items(steps_node, f"{field}.steps", findings, default) if steps_node else (),
         when=when,
-        parallel=fields.integer("parallel", 1, 100_000) or 1,
+        parallel=fields.integer("parallel", 1, MAX_PARALLEL) or 1,
         is_background=is_background,
         mark=entry.mark,
     )

@@ -42,6 +42,7 @@ STEP_KEYS = (
     "content_type",
 )
 FINISHES = ("stop", "tool_calls", "length", "content_filter")
+GATE_KEYS = ("name", "after")
 COUNT_KEYS = ("input", "output", "cached", "reasoning")
 USAGE_KEYS = (*COUNT_KEYS, "times")
 MAX_TOKENS = 1 << 40
@@ -146,7 +147,7 @@ def _gates(fields: Fields) -> tuple[GateAt, ...]:
             if check_gate_name(item.value, item, here, fields.findings):
                 gates.append(GateAt(item.value))
             continue
-        inner = Fields(item, here, fields.findings, ("name", "after"))
+        inner = Fields(item, here, fields.findings, GATE_KEYS)
         inner.require("name", "the gate's name")
         name, after = inner.text("name"), inner.integer("after", 0, MAX_AFTER)
         if name is not None and check_gate_name(name, item, here, fields.findings):
