@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mock_provider.steps import FaultKind
+from mock_provider.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Bytes that go out in one write. Shape: is_piece tells pieces of the answer from the dialect's framing."""
 
@@ -41,7 +42,7 @@ class Die:
     ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Head:
     """Status and headers. Shape: length None means a body of unknown length, sent in chunks."""
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from mock_provider.json_values import Json, JsonObject, canonical_json
+from mock_provider.values import value
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskedCall:
     """A tool call in the history; arguments is the text as sent."""
 
@@ -25,7 +26,7 @@ class AskedCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskedResult:
     """A tool result in the history; name is the tool's, found through the call."""
 
@@ -35,7 +36,7 @@ class AskedResult:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AskedMessage:
     """One message of the history.
 
@@ -54,13 +55,22 @@ class AskedMessage:
         """All text parts as one."""
         return "\n".join(self.texts)
 
+    def said(self) -> list[str]:
+        """Everything in it that counts as tokens."""
+        texts = [*self.texts]
+        for call in self.calls:
+            texts += (call.name, call.arguments)
+        texts += [result.text for result in self.results]
+        return texts
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Asked:
     """One checked model request.
 
     Shape: messages holds system prompts too, wherever the dialect keeps them. headers have lower-case names.
-    form tells which of the dialect's addresses was used.
+    form tells which of the dialect's addresses was used. said_bytes is the size of all that messages say, where it is
+    known already, else None.
     """
 
     dialect: str
@@ -74,6 +84,7 @@ class Asked:
     choices: int = 1
     extra_fields: tuple[str, ...] = ()
     form: str = ""
+    said_bytes: int | None = None
 
     @property
     def last_user(self) -> AskedMessage | None:

@@ -14,7 +14,7 @@ from mock_provider.dialects.codec import Dialect
 from mock_provider.dialects.table import DIALECTS
 from mock_provider.match import Naming
 from mock_provider.redaction import Redactor, redactor_for, secrets_of_caller
-from mock_provider.routes import Route, find_naming, find_route, split_prefix, split_target
+from mock_provider.routes import CONTROL_PREFIX, Route, find_naming, find_route, split_prefix, split_target
 from mock_provider.steps import Script
 
 LENGTH = "content-length"
@@ -29,7 +29,8 @@ class Caller:
     """The line and the headers of a request.
 
     Shape: path is the whole one, route knows the path behind the conversation prefix. headers hold the length of some
-    request, with_length puts in the one of this. refused is how the dialect turns such headers down.
+    request, with_length puts in the one of this. refused is how the dialect turns such headers down. is_player False is
+    a control request, or one that only asks whether anybody is there.
     """
 
     method: str
@@ -45,6 +46,7 @@ class Caller:
     secrets: Redactor
     shown_path: str
     shown_headers: Mapping[str, str]
+    is_player: bool
 
     def with_length(self, headers: Mapping[str, str], size_bytes: int) -> dict[str, str]:
         """These headers, `headers` or `shown_headers`, with the length of one request."""
@@ -76,6 +78,7 @@ def read_caller(method: str, target: str, headers: Mapping[str, str], script: Sc
         secrets=secrets,
         shown_path=secrets.target(whole_path, query),
         shown_headers=secrets.headers(headers),
+        is_player=not whole_path.startswith(CONTROL_PREFIX) and route.operation != "alive",
     )
 
 

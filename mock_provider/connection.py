@@ -6,13 +6,14 @@ Room: asyncio and sockets; only the server comes in.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias, cast
 
 from mock_provider.delivery import Delivery, Framing, spell_head
 from mock_provider.exchange import Exchange
 from mock_provider.faults import Head
-from mock_provider.http_head import HEAD_END, ChunkedBody, FramingError, RequestHead
+from mock_provider.http_head import HEAD_END, ChunkedBody, FramingError
 from mock_provider.known_heads import Asking, KnownHeads
 from mock_provider.mock import Mock
 from mock_provider.outlet import Outlet
@@ -203,18 +204,18 @@ class Connection(asyncio.Protocol):
         end += len(HEAD_END)
         if end > limit:
             raise FramingError(431)
-        asking = self._asking = self._known.read(data[:end])
-        length = asking.length_bytes
-        if length is not None and length > self._mock.limits.body_bytes:
+        asking, length = self._known.read(data[:end])
+        self._asking = asking
+        if length > self._mock.limits.body_bytes:
             self._refuse_size(length)
             return None
         self.patience = 0
         rest = data[end:]
-        if length == 0:
+        if not length and not asking.is_chunked:
             return self._answer(b"", rest)
-        if asking.head.expects_go_on and not rest and self._outlet is not None:
+        if asking.expects_go_on and not rest and self._outlet is not None:
             self._outlet.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if length is None:
+        if asking.is_chunked:
             self._state, self._chunks = "chunks", ChunkedBody(self._mock.limits.body_bytes)
         else:
             self._state, self._wanted = "body", length
@@ -225,7 +226,7 @@ class Connection(asyncio.Protocol):
     def _refuse_size(self, size_bytes: int) -> None:
         if self._asking is not None:
             exchange = self._mock.too_large(self._asking.caller, size_bytes)
-            self._deliver(exchange, self._asking.head, is_last=True)
+            self._deliver(exchange, replace(self._asking.framing, is_last=True))
         self._leave()
 
     def _answer(self, body: bytes, rest: bytes) -> bytes | None:
@@ -236,23 +237,22 @@ class Connection(asyncio.Protocol):
         self._state = "head"
         self.patience = 0
         exchange = self._mock.answer(asking.caller, body)
-        delivery = self._deliver(exchange, asking.head, is_last=asking.head.is_last)
+        delivery = self._deliver(exchange, asking.framing)
         if delivery is None:
             return rest
         self._state = "answering"
         self._task = asyncio.get_running_loop().create_task(self._finish(delivery))
         return rest
 
-    def _deliver(self, exchange: Exchange, head: RequestHead, *, is_last: bool) -> Delivery | None:
+    def _deliver(self, exchange: Exchange, framing: Framing) -> Delivery | None:
         """Begin an answer. Shape: None when that was all of it."""
-        framing = Framing(is_last, head.is_modern, head.method != "HEAD")
         if self._outlet is None:
             exchange.gone()
             return None
         delivery = Delivery(exchange, framing, self._outlet, self._mock)
         if not delivery.start():
             return delivery
-        if is_last:
+        if framing.is_last:
             self._state = "leaving"
             self._outlet.close()
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mock_provider.json_values import Json, JsonObject, JsonPath, canonical_json, find_value, parse_path
+from mock_provider.values import value
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _placeholder(name: str) -> Piece:
     raise TemplateError(f"cannot copy '{name}'; write request.<path> or match.<group>, or '{{{{{{{{' for two braces")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Source:
     """What placeholders are filled from."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.caller import Caller
@@ -19,18 +20,23 @@ from mock_provider.kept import Kept
 from mock_provider.match import Unmatched, called
 from mock_provider.model_rules import refuse_by_facts
 from mock_provider.pace import piece_tokens, stream_waits, whole_wait
+from mock_provider.patterns import Patterns
 from mock_provider.play import Note, Play
 from mock_provider.playback import Cursor, History, Taken
 from mock_provider.random_faults import Draw, draw, hit
 from mock_provider.redaction import Redactor
 from mock_provider.routes import SUPPORTED
 from mock_provider.steps import Script
+from mock_provider.values import value
 
 JSON_TYPE = "application/json"
+SSE = "event-stream"  # of the content types of streams the one that has room for signs of life
 SCRIPTED = ("x-mock-provider", "scripted")
 
+Checked: TypeAlias = "Asked | Refusal | JsonObject | None"  # a request to match, a refusal, a whole answer, no address
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Request:
     """One request, as far as no state is needed. Shape: unreadable says why body is None, when there is more to say."""
 
@@ -90,9 +96,10 @@ class Decider:
         self._play = play
         self._script = play.script
         self._kept = kept
+        self._patterns = Patterns(play.script)
 
-    def check(self, request: Request) -> Asked | Refusal | JsonObject | None:
-        """What needs no place in the play. Shape: a request to match, a refusal, the whole answer, or no address."""
+    def check(self, request: Request) -> Checked:
+        """What needs no place in the play."""
         caller = request.caller
         address = caller.route.address
         if address is None:
@@ -114,7 +121,7 @@ class Decider:
         asked = caller.dialect.read(received)
         return (refuse_by_facts(asked, self._script) if isinstance(asked, Asked) else None) or asked
 
-    def decide(self, request: Request, checked: Asked | Refusal | JsonObject | None) -> Decision:
+    def decide(self, request: Request, checked: Checked) -> Decision:
         """Decide, as the play stands now."""
         number = self._play.number + 1
         dialect, secrets = request.caller.dialect, request.secrets
@@ -142,6 +149,9 @@ class Decider:
             return self._unmatched(unmatched, cursor, request, checked, number)
 
     def _play_step(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
+        again = self._answer_again(taken, asked, dialect, history)
+        if again is not None:
+            return again
         drawn = self._draw(taken)
         if drawn is not None:
             taken = replace(taken, step=hit(taken.step, drawn))
@@ -157,7 +167,8 @@ class Decider:
             else:
                 data = error.body.encode("utf-8", "surrogatepass")
                 kind = "text/html" if error.body.lstrip().startswith("<") else JSON_TYPE
-            head = head_of(refusal.status, error.content_type or kind, *request_id, *headers_of_error(dialect, refusal))
+            more = (*step.headers, *headers_of_error(dialect, refusal))
+            head = head_of(refusal.status, error.content_type or step.content_type or kind, *request_id, *more)
             plan = plan_whole(head, data, step)
         else:
             reply = compose_reply(script, taken, asked, dialect)
@@ -165,13 +176,14 @@ class Decider:
                 kind, more = headers_of_stream(dialect, asked)
                 tokens = piece_tokens(reply) if step.stream.tokens_per_s else ()
                 waits = stream_waits(step.stream, tokens, reply.id) if step.stream.is_paced else None
-                head = head_of(200, kind, *request_id, *more)
+                head = head_of(200, step.content_type or kind, *request_id, *more, *step.headers)
                 items = dialect.stream(asked, reply)
-                plan = plan_stream(head, items, step, waits=waits, keep_alive=dialect.keep_alive)
+                sign = dialect.keep_alive if SSE in kind else b""
+                plan = plan_stream(head, items, step, waits=waits, keep_alive=sign)
             else:
                 tokens = piece_tokens(reply) if step.stream.tokens_per_s else ()
                 wait_ms = whole_wait(step.stream, tokens, reply.id)
-                head = head_of(200, JSON_TYPE, *request_id)
+                head = head_of(200, step.content_type or JSON_TYPE, *request_id, *step.headers)
                 plan = plan_whole(head, dialect.whole(asked, reply), step, wait_ms=wait_ms)
         is_told = reply and not plan.is_broken and not self._play.playback.is_single
         said = reply.as_message(has_ids=dialect.has_call_ids) if reply and is_told else None
@@ -195,6 +207,19 @@ class Decider:
             kept_reply = reply
             decision.keep = lambda: keep(asked, kept_reply, self._kept)
         return decision
+
+    def _answer_again(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision | None:
+        """The answer of a step that was rendered before, if it is one of those that differ in nothing but ids."""
+        filled = self._patterns.fill(taken, asked, dialect)
+        if filled is None:
+            return None
+        body, said = filled
+        name, cursor, step = dialect.request_id_header, taken.cursor, taken.step.number
+        request_id = ((name, derive_id(self._script, taken, "req")),) if name else ()
+        conversation, client = cursor.conversation.name, cursor.client
+        note = Note(conversation, client, taken.item, step, self._play.playback.seal(history, said))
+        plan = plan_whole(head_of(200, JSON_TYPE, *request_id), body)
+        return Decision(plan, note, conversation, client, step, matched=True, extra_fields=asked.extra_fields)
 
     def _draw(self, taken: Taken) -> Draw | None:
         """The fault by lot of this request, if it is hit."""

@@ -6,7 +6,8 @@ Room: asyncio; only the connection comes in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -15,6 +16,7 @@ from mock_provider.faults import GARBAGE, Action, Delay, Die, Head, Send, Wait
 from mock_provider.mock import Mock
 from mock_provider.outlet import Outlet
 
+USUAL_HEADERS = 3
 SENDS_PER_TURN = 32  # writes before other clients have their turn; about a third of a millisecond
 END_OF_CHUNKS = b"0\r\n\r\n"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -31,16 +33,34 @@ class Framing:
 
 def spell_head(head: Head, framing: Framing) -> bytes:
     """The head of an answer on the wire."""
-    lines = [f"HTTP/1.1 {head.status} {_PHRASES.get(head.status, '')}"]
-    lines += [f"{name}: {value}" for name, value in head.headers]
-    if head.length is not None:
-        lines.append(f"content-length: {head.length}")
+    headers = head.headers
+    if len(headers) == USUAL_HEADERS:  # those of every answer, and the request's id as the last
+        before, after = _spell_usual(head.status, headers[:-1], headers[-1][0], head.length, framing)
+        return b"%b%b%b" % (before, headers[-1][1].encode("latin-1", "replace"), after)
+    return _spell(head.status, headers, head.length, framing).encode("latin-1", "replace")
+
+
+def _spell(status: int, headers: Sequence[tuple[str, str]], length: int | None, framing: Framing) -> str:
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if length is not None:
+        lines.append(f"content-length: {length}")
     elif framing.has_chunks:
         lines.append("transfer-encoding: chunked")
     if framing.is_last:
         lines.append("connection: close")
     lines.append("\r\n")
-    return "\r\n".join(lines).encode("latin-1", "replace")
+    return "\r\n".join(lines)
+
+
+@functools.lru_cache(maxsize=1024)
+def _spell_usual(
+    status: int, headers: tuple[tuple[str, str], ...], last: str, length: int | None, framing: Framing
+) -> tuple[bytes, bytes]:
+    """What stands before the value of the last header, and what after; only that differs between usual answers."""
+    spelled = _spell(status, (*headers, (last, "\n")), length, framing)  # no header can hold a line end
+    before, _, after = spelled.encode("latin-1", "replace").partition(b": \n")
+    return before + b": ", after
 
 
 class Delivery:

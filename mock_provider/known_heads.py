@@ -1,6 +1,6 @@
 """Heads of requests seen before: a client sends the same one with every request, but for the length of the body.
 
-Room: pure; the connection comes in.
+Room: the connection comes in.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mock_provider.caller import Caller
-from mock_provider.http_head import MAX_LENGTH_DIGITS, CutLines, RequestHead, read_head
+from mock_provider.delivery import Framing
+from mock_provider.http_head import MAX_LENGTH_DIGITS, CutLines, read_head
 from mock_provider.mock import Mock
 
 MAX_HEADS = 1024
@@ -18,11 +19,12 @@ _SPELLINGS = (b"\r\ncontent-length: ", b"\r\nContent-Length: ")
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A head, who sent it, and how long the body will be. Shape: length_bytes None means in chunks."""
+    """A head, who sent it, and how the answer is to be framed. Shape: expects_go_on as in RequestHead."""
 
-    head: RequestHead
     caller: Caller
-    length_bytes: int | None
+    framing: Framing
+    expects_go_on: bool
+    is_chunked: bool
 
 
 class KnownHeads:
@@ -36,8 +38,8 @@ class KnownHeads:
         self._cut_lines = cut_lines
         self._known: dict[bytes, Asking] = {}
 
-    def read(self, block: bytes) -> Asking:
-        """Read a whole head, the empty line included."""
+    def read(self, block: bytes) -> tuple[Asking, int]:
+        """Read a whole head, the empty line included. Shape: the head, and how long the body will be."""
         for spelling in _SPELLINGS:
             at = block.find(spelling)
             if at >= 0:
@@ -47,16 +49,19 @@ class KnownHeads:
                 key = block[:at] + block[end:]
                 known = self._known.get(key)
                 if known is not None and digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS:
-                    return Asking(known.head, known.caller, int(digits))
+                    return known, int(digits)
                 return self._learn(block, key)
-        return self._known.get(block) or self._learn(block, block)
+        known = self._known.get(block)
+        return (known, 0) if known is not None else self._learn(block, block)
 
-    def _learn(self, block: bytes, key: bytes) -> Asking:
+    def _learn(self, block: bytes, key: bytes) -> tuple[Asking, int]:
         head = read_head(block, self._cut_lines)
         caller = self._mock.recognize(head.method, head.target, head.headers)
-        asking = Asking(head, caller, head.length_bytes)
-        if len(block) <= MAX_HEAD_BYTES:
+        framing = Framing(head.is_last, head.is_modern, head.method != "HEAD")
+        asking = Asking(caller, framing, head.expects_go_on, head.length_bytes is None)
+        length = head.length_bytes or 0
+        if len(block) <= MAX_HEAD_BYTES and (key is not block or not length):
             if len(self._known) >= MAX_HEADS:
                 self._known.clear()
             self._known[key] = asking
-        return asking
+        return asking, length

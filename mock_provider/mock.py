@@ -13,11 +13,11 @@ from pathlib import Path
 from mock_provider.asked import Refusal
 from mock_provider.caller import LENGTH, Caller, Callers
 from mock_provider.control import answer_control
-from mock_provider.deciding import JSON_TYPE, Decider, Decision, Request, head_of, refuse_size
+from mock_provider.deciding import JSON_TYPE, Checked, Decider, Decision, Request, head_of, refuse_size
 from mock_provider.dialects.table import BASE_PATHS
 from mock_provider.errors import UsageError, VerdictError
 from mock_provider.exchange import Exchange
-from mock_provider.faults import plan_whole
+from mock_provider.faults import Plan, plan_whole
 from mock_provider.gates import Gate, Latch
 from mock_provider.incoming import Incoming, read_body, unpack_body
 from mock_provider.journal import Entry, Journal
@@ -32,7 +32,20 @@ from mock_provider.routes import CONTROL_PREFIX
 from mock_provider.script import ScriptLike, as_script
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Script
+from mock_provider.values import value
 from mock_provider.verdict import Verdict
+
+MAX_QUESTIONS = 256
+MAX_QUESTION_BYTES = 4096  # longer ones are mostly histories, of which the reader knows the beginning
+
+
+@value
+class Question:
+    """A request that was read and checked. Shape: kept_body is for the journal."""
+
+    request: Request
+    checked: Checked
+    kept_body: bytes | None
 
 
 class Mock:
@@ -64,6 +77,7 @@ class Mock:
         self._reader = Reader()
         self._callers = Callers(self.script)
         self._decider = Decider(self._play, self._kept)
+        self._questions: dict[tuple[Caller, bytes], Question] = {}
         self._finished = self.journal.close_entry
         self._gates: dict[str, Gate] = {}
         self._make_gates()
@@ -149,13 +163,19 @@ class Mock:
 
     def answer(self, caller: Caller, body: bytes) -> Exchange:
         """Answer one request of a caller with a plan. Shape: as handle."""
-        if caller.path.startswith(CONTROL_PREFIX):
-            status, content = answer_control(self, caller.method, caller.path.removeprefix(CONTROL_PREFIX))
-            return Exchange(plan_whole(head_of(status, JSON_TYPE), encode_json(content)), None, self._finished)
-        if caller.route.operation == "alive":
-            return Exchange(plan_whole(head_of(200, JSON_TYPE), b""), None, self._finished)
+        if not caller.is_player:
+            return Exchange(self._aside(caller), None, self._finished)
         with self._lock:
-            return self._answer(caller, body)
+            question = self._questions.get((caller, body)) or self._question(caller, body)
+            decision = self._decider.decide(question.request, question.checked)
+            return self._carry_out(decision, caller, len(body), question.kept_body)
+
+    def _aside(self, caller: Caller) -> Plan:
+        """Answer what is no part of the play."""
+        if caller.route.operation == "alive":
+            return plan_whole(head_of(200, JSON_TYPE), b"")
+        status, content = answer_control(self, caller.method, caller.path.removeprefix(CONTROL_PREFIX))
+        return plan_whole(head_of(status, JSON_TYPE), encode_json(content))
 
     def too_large(self, caller: Caller, size_bytes: int) -> Exchange:
         """Refuse a body over the limit, which a face did not read to its end."""
@@ -164,23 +184,27 @@ class Mock:
             decision = refuse_size(caller, size_bytes, limit, self.script, self._play.number + 1)
             return self._carry_out(decision, caller, size_bytes, None)
 
-    def _answer(self, caller: Caller, body: bytes) -> Exchange:
+    def _question(self, caller: Caller, body: bytes) -> Question:
+        """Read and check a request; a short one is known again, should it come a second time."""
         data = unpack_body(body, caller.encoding, self.limits.body_bytes)
         reading = data if isinstance(data, Refusal) else read_body(data, self._reader)
         if isinstance(reading, Refusal) or isinstance(data, Refusal):
             refusal = reading if isinstance(reading, Refusal) else None
             request = Request(caller, None, refusal, caller.secrets, len(body))
-            kept_body = None
-        elif caller.secrets.is_clean(reading):
-            self._reader.remember(reading)
-            request = Request(caller, reading.value, None, caller.secrets, len(body))
-            kept_body = data
-        else:
+            return Question(request, self._decider.check(request), None)
+        if not caller.secrets.is_clean(reading):
             secrets = redactor_for([*caller.secret_values, *secrets_of_body(reading.value)])
             request = Request(caller, reading.value, None, secrets, len(body))
             kept_body = json.dumps(secrets.json(reading.value)).encode("ascii")
-        decision = self._decider.decide(request, self._decider.check(request))
-        return self._carry_out(decision, caller, len(body), kept_body)
+            return Question(request, self._decider.check(request), kept_body)
+        self._reader.remember(reading)
+        request = Request(caller, reading.value, None, caller.secrets, len(body))
+        question = Question(request, self._decider.check(request), data)
+        if len(body) <= MAX_QUESTION_BYTES and caller.dialect.keep is None:  # else it may depend on what is kept
+            if len(self._questions) >= MAX_QUESTIONS:
+                self._questions.clear()
+            self._questions[caller, body] = question
+        return question
 
     def _carry_out(self, decision: Decision, caller: Caller, size_bytes: int, kept_body: bytes | None) -> Exchange:
         number = self._play.apply(decision.note)

@@ -6,6 +6,7 @@ Room: pure; the dialects come in.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mock_provider.steps import Split
 
@@ -41,5 +42,17 @@ def _listed(text: str, pieces: tuple[str, ...]) -> tuple[str, ...]:
 
 def count_tokens(*texts: str) -> int:
     """Count tokens without any vocabulary: bytes of UTF-8 by four, rounded up."""
-    size = sum(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return tokens_of(size_bytes(texts))
+
+
+def size_bytes(texts: Iterable[str]) -> int:
+    """How long texts are in UTF-8, all together."""
+    size = 0
+    for text in texts:
+        size += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return size
+
+
+def tokens_of(size: int) -> int:
+    """Count the tokens of so many bytes."""
     return -(-size // BYTES_PER_TOKEN)

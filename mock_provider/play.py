@@ -6,16 +6,17 @@ Room: pure; the engine holds one and locks. Workers that share a play each hold 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from mock_provider.playback import Playback
+from mock_provider.random_faults import say_seeds
 from mock_provider.steps import Script
+from mock_provider.values import value
 from mock_provider.verdict import Verdict
 
 MAX_PROBLEMS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Note:
     """What one request changed.
 
@@ -83,4 +84,5 @@ class Play:
             unmatched=tuple(self._unmatched),
             invalid=tuple(self._invalid),
             gates=(*self._stuck, *waiting),
+            seeds=say_seeds(self.script),
         )

@@ -24,6 +24,7 @@ from mock_provider.match import (
 )
 from mock_provider.selection import Selection
 from mock_provider.steps import AnyOrder, Conversation, Script, Step
+from mock_provider.values import value
 
 
 @dataclass(slots=True)
@@ -46,7 +47,7 @@ class Cursor:
     lots: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Taken:
     """A step for a request; nothing has moved yet.
 

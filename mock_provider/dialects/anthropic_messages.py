@@ -7,7 +7,7 @@ Source: the provider's published API reference for /v1/messages, its streaming e
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Literal
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
@@ -172,6 +172,11 @@ def usual_error(status: int, code: str | None) -> tuple[str, str | None, str]:
     return kind, code, message
 
 
+def answer_key(asked: Asked) -> Hashable:
+    """What `whole` looks at: nothing of the request."""
+    return asked.dialect
+
+
 DIALECT = Dialect(
     name="anthropic_messages",
     id_kind="msg",
@@ -192,8 +197,10 @@ DIALECT = Dialect(
     read=read,
     whole=whole,
     stream=write_events,
+    keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n',
     error=error,
     usual_error=usual_error,
     marks=("anthropic-version",),
     owns=("/anthropic/",),
+    answer_key=answer_key,
 )

@@ -119,7 +119,7 @@ def _message(message: JsonObject, at: int, *, is_last: bool) -> Refusal | None:
             'not "system" as an input message role.'
         )
         return refuse("unknown_role", text)
-    if role not in _BLOCKS:
+    if not isinstance(role, str) or role not in _BLOCKS:
         return refuse("unknown_role", f"messages.{at}.role: Input should be 'user' or 'assistant'")
     content = message["content"]
     if not isinstance(content, str | list):

@@ -5,7 +5,7 @@ Room: pure; the dialects implement it, the engine uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,13 +13,14 @@ from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
 from mock_provider.faults import Item
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.kept import Kept
-from mock_provider.pieces import count_tokens
+from mock_provider.pieces import count_tokens, size_bytes, tokens_of
 from mock_provider.steps import Part, Reasoning, RefusalText, Script, StreamPlan, Text, ToolCall, Usage
+from mock_provider.values import value
 
 Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SaidCall:
     """A tool call with its final id and arguments text. Shape: id None leaves the id out."""
 
@@ -29,7 +30,7 @@ class SaidCall:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Counts:
     """Token counts of one answer."""
 
@@ -39,7 +40,7 @@ class Counts:
     reasoning: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reply:
     """A step's answer with everything filled in.
 
@@ -80,7 +81,7 @@ class Reply:
         return AskedMessage("assistant", (text,) if text else (), calls)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Received:
     """One request whose address is known.
 
@@ -139,6 +140,8 @@ class Dialect:
     keep, where there is one, notes a reply in the kept answers. has_call_ids False: clients may leave the ids of calls
     out of the history. stream_head gives content type and further headers where streams differ in them; error_headers
     says in headers what kind of error it is. keep_alive is what it sends in a stream to show that it is there.
+    answer_key, where there is one, gives all that whole looks at beside the reply: for equal ones, equal replies are
+    spelled alike, with ids as they are. Such answers are rendered once.
     """
 
     name: str
@@ -161,6 +164,7 @@ class Dialect:
     stream_head: Callable[[Asked], tuple[str, Headers]] | None = None
     keep_alive: bytes = b": keep-alive\n\n"
     error_headers: Callable[[Refusal], Headers] | None = None
+    answer_key: Callable[[Asked], Hashable] | None = None
 
 
 def headers_of_stream(dialect: Dialect, asked: Asked) -> tuple[str, Headers]:
@@ -180,10 +184,10 @@ def model_names(script: Script) -> tuple[str, ...]:
 
 def count_input(asked: Asked) -> int:
     """Count the tokens of everything that was sent as conversation, by the local rule."""
-    texts = [text for message in asked.messages for text in message.texts]
-    texts += [call.name + call.arguments for message in asked.messages for call in message.calls]
-    texts += [result.text for message in asked.messages for result in message.results]
-    return max(count_tokens(*texts), 1)
+    size = asked.said_bytes
+    if size is None:
+        size = size_bytes(text for message in asked.messages for text in message.said())
+    return max(tokens_of(size), 1)
 
 
 def count_usage(usage: Usage, asked: Asked, parts: Sequence[Part], calls: Sequence[SaidCall]) -> Counts | None:

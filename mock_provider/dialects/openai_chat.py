@@ -6,7 +6,7 @@ Source: the published API schema of /v1/chat/completions; openai_flavours names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TypeAlias
 from urllib.parse import parse_qs
 
@@ -22,6 +22,7 @@ from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_tool_rules import tool_names
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.known import Growing, fold
+from mock_provider.pieces import size_bytes
 from mock_provider.steps import (
     ErrorEvent,
     Malformed,
@@ -50,10 +51,13 @@ def read(received: Received) -> Asked | Refusal:
         return Refusal(400, "extra_field", f"Unrecognized request argument supplied: {extra[0]}", param=extra[0])
     options = body.get("stream_options")
     choices = body.get("n")
+    sent = body["messages"]
+    start: _Read = (Growing(), {}, 0)
+    messages, _, said_bytes = fold(_read_message, start, sent if isinstance(sent, list) else [])
     return Asked(
         dialect="openai_chat",
         model=model,
-        messages=_messages(body["messages"]),
+        messages=messages.all(),
         tools=tool_names(body.get("tools")),
         is_stream=bool(body.get("stream")),
         body=body,
@@ -61,6 +65,7 @@ def read(received: Received) -> Asked | Refusal:
         wants_usage=isinstance(options, dict) and bool(options.get("include_usage")),
         choices=choices if isinstance(choices, int) else 1,
         extra_fields=extra,
+        said_bytes=said_bytes,
     )
 
 
@@ -74,28 +79,26 @@ _ROLES: Mapping[str, Role] = {
 }
 
 
-_Read: TypeAlias = "tuple[Growing[AskedMessage], Mapping[str, str]]"  # messages, names of the calls made last
-
-
-def _messages(messages: Json) -> tuple[AskedMessage, ...]:
-    start: _Read = (Growing(), {})
-    return fold(_read_message, start, messages if isinstance(messages, list) else [])[0].all()
+# Messages, the names of the calls made last, the size of all that is said.
+_Read: TypeAlias = "tuple[Growing[AskedMessage], Mapping[str, str], int]"
 
 
 def _read_message(read: _Read, message: Json) -> _Read:
     if not isinstance(message, dict):
         return read
-    before, names = read
+    before, names, size = read
     texts, images = _texts(message.get("content"))
     calls = _calls(message.get("tool_calls"))
     role = _ROLES[str(message["role"])]
     if role == "tool":
         call_id = str(message.get("tool_call_id", ""))
         result = AskedResult(call_id, names.get(call_id, str(message.get("name", ""))), "\n".join(texts))
-        return before.plus(AskedMessage("tool", (), (), (result,), images)), names
+        asked = AskedMessage("tool", (), (), (result,), images)
+    else:
+        asked = AskedMessage(role, texts, calls, (), images)
     if calls:
         names = {call.id: call.name for call in calls}
-    return before.plus(AskedMessage(role, texts, calls, (), images)), names
+    return before.plus(asked), names, size + size_bytes(asked.said())
 
 
 def _texts(content: Json) -> tuple[tuple[str, ...], int]:
@@ -164,6 +167,21 @@ def whole(asked: Asked, reply: Reply) -> bytes:
     return encode_json({**answer, "system_fingerprint": "fp_mock", **flavour.answer})
 
 
+def answer_key(asked: Asked) -> Hashable:
+    """What `whole` looks at: how many answers, probabilities, tools that take free text."""
+    body = asked.body
+    if "logprobs" not in body and "tools" not in body:
+        return asked.choices
+    tools = body.get("tools")
+    none: frozenset[str] = frozenset()
+    custom = fold(_custom_of, none, tools) if isinstance(tools, list) else none
+    return asked.choices, body.get("logprobs") is True, str(body.get("top_logprobs")), custom
+
+
+def _custom_of(names: frozenset[str], tool: Json) -> frozenset[str]:
+    return names | custom_names([tool])
+
+
 def _whole_call(call: SaidCall, *, is_custom: bool) -> JsonObject:
     spelled: JsonObject = {} if call.id is None else {"id": call.id}
     if is_custom:
@@ -199,4 +217,5 @@ DIALECT = Dialect(
     stream=write_chunks,
     error=error,
     usual_error=usual_error,
+    answer_key=answer_key,
 )

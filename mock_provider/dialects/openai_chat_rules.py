@@ -293,7 +293,12 @@ def _unanswered(open_calls: list[str], at: int) -> Refusal:
     return Refusal(400, "unanswered_tool_call", text, param=f"messages.[{at}].role")
 
 
+_OPTIONS = frozenset((*_BOOLEANS, *(one[0] for one in (*_RANGES, *_COUNTS)), "stream_options", "stop"))
+
+
 def _options(body: JsonObject) -> Refusal | None:
+    if _OPTIONS.isdisjoint(body):
+        return None
     for name in _BOOLEANS:
         value = body.get(name)
         if value is not None and not isinstance(value, bool):
