@@ -82,6 +82,9 @@ class PytestArguments:
     paths: tuple[str, ...] = ()
 
 
+NO_ARGUMENTS = PytestArguments()
+
+
 class _Options(argparse.ArgumentParser):
     """Reads arguments by the rules by which pytest reads them, without its reading of `@file`."""
 
@@ -121,7 +124,9 @@ def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) ->
     return PytestArguments(tuple(arguments), tuple(found.paths))
 
 
-def build_command(root: Path, policy: LanePolicy, workers: str, arguments: PytestArguments) -> tuple[str, ...]:
+def build_command(
+    root: Path, policy: LanePolicy, workers: str, arguments: PytestArguments = NO_ARGUMENTS
+) -> tuple[str, ...]:
     """Build the command line: the lane's plugins, its folder unless files are named, and the person's arguments."""
     plugins = {"lanes.plugin": "lanes.plugin"} | _PLUGINS
     if policy.keyless:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 
@@ -40,7 +41,7 @@ def wait_for_the_end_of(process_id: int) -> bool:
     with os.fdopen(descriptor):
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(30_000))
+        return bool(poll.poll(10_000))
 
 
 def test_a_run_that_is_killed_takes_its_tests_with_it_and_what_passed_by_then_is_no_pass(project) -> None:
@@ -54,8 +55,11 @@ def test_a_run_that_is_killed_takes_its_tests_with_it_and_what_passed_by_then_is
     tests = int((project.root / "started").read_text("utf-8"))
 
     process.kill()
-    process.communicate()
+    process.wait()
     ended = wait_for_the_end_of(tests)
+    if not ended:  # it holds our pipes, and would outlive us
+        os.kill(tests, signal.SIGKILL)
+    process.communicate()
     report = project.run("report")
 
     row = next(line for line in report.stdout.splitlines() if line.startswith("a.claim"))

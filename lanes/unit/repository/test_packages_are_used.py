@@ -50,13 +50,13 @@ def test_vcrpy_records_and_plays_cassettes() -> None:
 
 def test_pytest_runs_the_suite_of_every_lane() -> None:
     for policy in LANES.values():
-        command = build_command(ROOT, policy, "0", ())
+        command = build_command(ROOT, policy, "0")
         assert command[1:3] == ("-m", "pytest")
         assert command[-1] == f"lanes/{policy.name}"
 
 
 def test_xdist_spreads_a_lane_over_workers_in_the_one_way_that_survives_a_crash() -> None:
-    command = build_command(ROOT, LANES["unit"], "2", ())
+    command = build_command(ROOT, LANES["unit"], "2")
     at = command.index("-n")
 
     assert command[at : at + 4] == ("-n", "2", "--dist=load", "--max-worker-restart=0")
@@ -64,7 +64,7 @@ def test_xdist_spreads_a_lane_over_workers_in_the_one_way_that_survives_a_crash(
 
 
 def test_without_workers_xdist_is_not_even_loaded() -> None:
-    assert "xdist" not in build_command(ROOT, LANES["unit"], "0", ())
+    assert "xdist" not in build_command(ROOT, LANES["unit"], "0")
 
 
 def test_tox_starts_every_lane() -> None:
