@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick | --full] [log] [loop] [admission] [mock]`: print every ratio of one run."""
+"""`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [log] [loop] [admission] [mock]`: ratios of one run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ def main() -> int:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="sizes", action="store_const", const="quick", help="leave out the large sizes")
     size.add_argument("--full", dest="sizes", action="store_const", const="full", help="a million events, 10,000 turns")
+    peer = (
+        "another mock server to hold the mock provider against: http://127.0.0.1:PORT, or a command with {port} in it"
+    )
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=HOW", help=peer)
     options = parser.parse_args()
     for subject in options.subject or SUBJECTS:
-        rows: list[Row] = importlib.import_module(f"benchmarks.{subject}").measure(sizes=options.sizes or "")
+        more = {"peers": options.peer} if subject == "mock" else {}
+        rows: list[Row] = importlib.import_module(f"benchmarks.{subject}").measure(sizes=options.sizes or "", **more)
         sys.stdout.write(table(rows) + "\n\n")
         sys.stdout.flush()
     return 0

@@ -1,75 +1,174 @@
-"""Requests a second of the mock provider, beside a responder that always answers the same bytes.
+"""The mock provider beside a bare responder, and beside other mock servers named on the command line.
 
-The floor parses nothing but the length of a body. The load comes from raw sockets in the same process, for both alike.
+Every server is a process of its own; they take turns, so that other load meets all alike. CPU is that of the server:
+it moves less than wall time when the machine is busy. A peer has to answer `POST /v1/chat/completions` with 200 when
+the last user message contains "hello".
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
+import contextlib
 import statistics
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks.load import ConstantResponder, requests_per_second
+from benchmarks.mock_provider import bodies
+from benchmarks.mock_provider.load import ask, run
+from benchmarks.mock_provider.processes import Running, floor, ours, parse_peers, peer
 from benchmarks.timing import Row
-from mock_provider.script import build_script
-from mock_provider.server import serve
 
-_PATH = "/v1/chat/completions"
-
-
-def _small_request() -> bytes:
-    return json.dumps({"model": "m-small", "messages": [{"role": "user", "content": "hello"}]}).encode()
+WARM_UP = 1_000  # requests before anything counts: other servers compile while they run
+PIECES = 1_000
 
 
-def _agent_request() -> bytes:
-    """About 25 KB: 16 tools and 36 messages."""
-    schema = {"type": "object", "properties": {f"field_{n}": {"type": "string"} for n in range(8)}}
-    tools = [
-        {
-            "type": "function",
-            "function": {"name": f"tool_{n}", "description": "does a thing " * 8, "parameters": schema},
-        }
-        for n in range(16)
-    ]
-    messages: list[dict[str, object]] = []
-    for n in range(12):
-        call = {"id": f"call_{n}", "type": "function", "function": {"name": "tool_1", "arguments": "{}"}}
-        messages.append({"role": "user", "content": "do the next thing " * 12})
-        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{n}", "content": "line of output " * 30})
-    messages.append({"role": "user", "content": "and now?"})
-    return json.dumps({"model": "m-small", "messages": messages, "tools": tools}).encode()
+@dataclass(slots=True)
+class Taken:
+    """What one server took, round by round. Units: seconds a request, wall and CPU; seconds to the first byte."""
+
+    wall_s: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    first_s: list[float] = field(default_factory=list)
+
+    def wall(self) -> float:
+        """The median of the rounds."""
+        return statistics.median(self.wall_s)
+
+    def cpu(self) -> float:
+        """The smallest of the rounds, which other load disturbed least."""
+        return min(self.cpu_s)
 
 
-async def _mock_rate(body: bytes, connections: int, total: int) -> float:
-    script = build_script({"version": 1, "steps": [{"reply": [{"text": "hi"}], "repeat": "forever"}]})
-    async with serve(script) as mock:
-        port = int(mock.base_url("openai_chat").split(":")[2].split("/")[0])
-        return await requests_per_second(port, _PATH, body, connections=connections, total=total)
+def _take(server: Running, taken: Taken, body: bytes, *, connections: int, total: int, is_varied: bool) -> None:
+    before = server.cpu_s()
+    wall_s, askers = run(ask(server.port, body, connections=connections, total=total, is_varied=is_varied))
+    taken.cpu_s.append((server.cpu_s() - before) / total)
+    taken.wall_s.append(wall_s / total)
+    taken.first_s += [time_s for asker in askers for time_s in asker.first_byte_s]
 
 
-async def _floor_rate(body: bytes, connections: int, total: int) -> float:
-    answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": "hi"}}]}).encode()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: ConstantResponder(answer), "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        return await requests_per_second(port, _PATH, body, connections=connections, total=total)
+def _row(subject: str, name: str, work: Taken, base: Taken) -> Row:
+    note = (
+        f"{1 / work.wall():,.0f} of {1 / base.wall():,.0f} a second; CPU {work.cpu() * 1e6:.0f} of "
+        f"{base.cpu() * 1e6:.0f} µs, {base.cpu() / work.cpu():.1f} × as cheap"
+    )
+    return Row(subject, name, 1_000 * work.wall(), 1_000 * base.wall(), note)
 
 
-def measure(*, sizes: str) -> list[Row]:
-    """Seconds for a thousand requests at 1 and 16 connections, small and agent-sized, against the floor."""
-    total = 800 if sizes == "quick" else 3_200
+@contextlib.contextmanager
+def _all(script: str, peers: Mapping[str, str]) -> Iterator[list[Running]]:
+    with contextlib.ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+        yield [
+            running.enter_context(ours(script, folder)),
+            running.enter_context(floor()),
+            *(running.enter_context(peer(name, how)) for name, how in peers.items()),
+        ]
+
+
+def _compare(
+    servers: Sequence[Running], subject: str, body: bytes, *, connections: int, total: int, rounds: int, is_varied: bool
+) -> list[Row]:
+    taken = {server.name: Taken() for server in servers}
+    for _ in range(rounds):
+        for server in servers:
+            _take(server, taken[server.name], body, connections=connections, total=total, is_varied=is_varied)
+    return [_row(subject, name, taken["ours"], base) for name, base in taken.items() if name != "ours"]
+
+
+def _requests(total: int, rounds: int, peers: Mapping[str, str]) -> list[Row]:
     rows: list[Row] = []
-    for name, body in (("small", _small_request()), ("25 KB", _agent_request())):
-        for connections in (1, 16):
-            mock: list[float] = []
-            floor: list[float] = []
-            for _ in range(3):
-                mock.append(asyncio.run(_mock_rate(body, connections, total)))
-                floor.append(asyncio.run(_floor_rate(body, connections, total)))
-            ours, theirs = statistics.median(mock), statistics.median(floor)
-            note = f"{ours:,.0f} of {theirs:,.0f} requests/s, {len(body):,} bytes each"
-            subject = f"mock: 1,000 {name} requests, {connections} connections"
-            rows.append(Row(subject, "a constant body", 1_000 / ours, 1_000 / theirs, note))
+    kinds = (
+        ("small, all different", bodies.small_body(), True),
+        ("small, all the same", bodies.small_body(), False),
+        ("25 KB, an agent going on", bodies.agent_body(), True),
+        ("25 KB, nothing known but the tools", bodies.agent_body(is_new=True), True),
+    )
+    with _all(bodies.plain_script(), peers) as servers:
+        for server in servers:
+            for body in (bodies.small_body(), bodies.agent_body()):
+                run(ask(server.port, body, connections=16, total=WARM_UP))
+        for name, body, is_varied in kinds:
+            for connections in (1, 16, 64):
+                subject = f"mock: 1,000 requests, {name}, {len(body):,} bytes, {connections} connections"
+                count = total // 4 if connections == 1 else total
+                rows += _compare(
+                    servers, subject, body, connections=connections, total=count, rounds=rounds, is_varied=is_varied
+                )
     return rows
+
+
+def _streams(total: int, peers: Mapping[str, str]) -> list[Row]:
+    """Streams one after the other: first byte and all pieces. A peer cuts its answer as it likes, so it is left out."""
+    del peers
+    rows: list[Row] = []
+    with _all(bodies.stream_script(PIECES), {}) as servers:
+        taken = {server.name: Taken() for server in servers}
+        for _ in range(3):
+            for server in servers:
+                body = bodies.stream_body()
+                _take(server, taken[server.name], body, connections=1, total=total, is_varied=True)
+        work, base = taken["ours"], taken["floor"]
+        first, floor_first = statistics.median(work.first_s), statistics.median(base.first_s)
+        note = f"{first * 1e3:.2f} of {floor_first * 1e3:.2f} ms, each piece its own write"
+        rows.append(Row(f"mock: first byte of a stream of {PIECES:,} pieces", "floor", first, floor_first, note))
+        rate, floor_rate = PIECES / work.wall(), PIECES / base.wall()
+        note = (
+            f"{rate:,.0f} of {floor_rate:,.0f} pieces a second; CPU {work.cpu() * 1e3:.1f} of {base.cpu() * 1e3:.1f} ms"
+        )
+        rows.append(Row(f"mock: a stream of {PIECES:,} pieces", "floor", work.wall(), base.wall(), note))
+    return rows
+
+
+def _memory(count: int, peers: Mapping[str, str]) -> list[Row]:
+    rows: list[Row] = []
+    with _all(bodies.plain_script(), peers) as servers:
+        kept: dict[str, float] = {}
+        for server in servers:
+            for is_new in (False, True):
+                run(ask(server.port, bodies.agent_body(is_new=is_new), connections=16, total=count // 2))
+            kept[server.name] = server.resident_mib()
+        starts = {server.name: server.start_s for server in servers}
+        for name in kept:
+            if name != "ours":
+                subject = f"mock: memory after {count:,} agent requests"
+                rows.append(Row(subject, name, kept["ours"], kept[name], unit="MiB"))
+                rows.append(Row("mock: start of the process to an open port", name, starts["ours"], starts[name]))
+    return rows
+
+
+def _matching(total: int) -> list[Row]:
+    """Scripts of many steps and of many conversations, against one of ten."""
+    rows: list[Row] = []
+    kinds: tuple[tuple[str, Callable[[int], str]], ...] = (
+        ("steps in order", bodies.steps_script),
+        ("conversations told apart by words", bodies.choices_script),
+    )
+    for name, make in kinds:
+        taken: dict[int, Taken] = {}
+        with contextlib.ExitStack() as running:
+            servers: dict[int, Running] = {}
+            for count in (10, 1_000, 10_000):
+                folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+                servers[count] = running.enter_context(ours(make(count), folder))
+                taken[count] = Taken()
+            for _ in range(4):
+                for count, server in servers.items():
+                    _take(server, taken[count], bodies.small_body(), connections=16, total=total, is_varied=True)
+        for count in (1_000, 10_000):
+            row = _row(f"mock: {count:,} {name}", "10 of them", taken[count], taken[10])
+            rows.append(Row(row.subject, row.floor, taken[count].cpu() * 1e3, taken[10].cpu() * 1e3, row.note))
+    return rows
+
+
+def measure(*, sizes: str, peers: Sequence[str] = ()) -> list[Row]:
+    """Requests, streams, memory, start and matching; a ratio below 1 is faster than what it is held against."""
+    named = parse_peers(list(peers))
+    total, rounds = (1_600, 3) if sizes == "quick" else (6_400, 5)
+    return [
+        *_requests(total, rounds, named),
+        *_streams(20 if sizes == "quick" else 60, named),
+        *_memory(2_000 if sizes == "quick" else 10_000, named),
+        *_matching(total // 2),
+    ]
