@@ -191,7 +191,7 @@ async def test_TR19_half_a_character_is_written_as_an_escape_and_no_number_witho
 async def test_TR09_an_answer_that_comes_before_the_write_returns_is_taken() -> None:
     ends = Ends()
     ends.sink.on_put = lambda: ends.source.frame(id="own-1", result={"ok": True})
-    assert await ends.peer.request("ask", {}, timeout_s=5) == {"ok": True}
+    assert await ends.peer.request("ask", {}, timeout_s=1) == {"ok": True}
 
 
 async def test_TR10_a_timeout_leaves_nothing_and_a_late_answer_is_ignored() -> None:
@@ -232,14 +232,14 @@ async def test_an_error_answer_raises_with_what_it_said(error: object, code: int
     ends = Ends()
     ends.sink.on_put = lambda: ends.source.frame(id="own-1", error=error)
     with pytest.raises(RpcError) as raised:
-        await ends.peer.request("ask")
+        await ends.peer.request("ask", timeout_s=1)
     assert (raised.value.rpc_code, raised.value.what, raised.value.data) == (code, message, data)
 
 
 async def test_an_error_that_is_null_is_a_success() -> None:
     ends = Ends()
     ends.sink.on_put = lambda: ends.source.frame(id="own-1", error=None, result={"a": 1})
-    assert await ends.peer.request("ask") == {"a": 1}
+    assert await ends.peer.request("ask", timeout_s=1) == {"a": 1}
 
 
 # the end ----------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ async def test_TR12_a_write_that_fails_fails_its_own_call() -> None:
     ends = Ends()
     ends.sink.fails = True
     with pytest.raises(ConnectionEndedError, match="broken pipe"):
-        await ends.peer.request("ask")
+        await ends.peer.request("ask", timeout_s=1)
     assert ends.peer.pending_calls == 0
 
 
