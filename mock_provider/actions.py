@@ -6,7 +6,7 @@ Room: pure; the dialects make items, faults makes plans of them, the faces carry
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from mock_provider.steps import FaultKind
 from mock_provider.values import value
@@ -51,5 +51,20 @@ class Head:
     length: int | None = None
 
 
+class Opening(Protocol):
+    """Something that opens once: see gates.Latch."""
+
+    def wait(self, timeout_s: float | None = None) -> bool: ...
+    async def opened(self, timeout_s: float | None = None) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Wait until something happens in the engine, or for so long."""
+
+    until: Opening
+    limit_s: float
+
+
 Item: TypeAlias = "Send | Wait | Die"
-Action: TypeAlias = "Head | Send | Wait | Delay | Die"
+Action: TypeAlias = "Head | Send | Wait | Delay | Hold | Die"

@@ -185,7 +185,7 @@ class Decider:
                 wait_ms = whole_wait(step.stream, tokens, reply.id)
                 head = head_of(200, step.content_type or JSON_TYPE, *request_id, *step.headers)
                 plan = plan_whole(head, dialect.whole(asked, reply), step, wait_ms=wait_ms)
-        is_told = reply and not plan.is_broken and not self._play.playback.is_single
+        is_told = reply and not plan.is_broken and self._play.playback.remembers
         said = reply.as_message(has_ids=dialect.has_call_ids) if reply and is_told else None
         cursor = taken.cursor
         note = Note(

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from mock_provider.actions import Action, Delay, Die, Head, Hold, Send, Wait
 from mock_provider.exchange import Exchange
-from mock_provider.faults import GARBAGE, Action, Delay, Die, Head, Send, Wait
+from mock_provider.faults import GARBAGE
 from mock_provider.mock import Mock
 from mock_provider.outlet import Outlet
 
@@ -180,6 +181,8 @@ class Delivery:
             elif isinstance(action, Wait):
                 if not await self._pass(action):
                     return None
+            elif isinstance(action, Hold):
+                await action.until.opened(action.limit_s)
             else:
                 return await self._die(action)
             if is_last and not (isinstance(action, Send) and self._framing.has_body):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mock_provider.errors import UsageError
+from mock_provider.gates import Latch
 from mock_provider.json_values import Json, JsonObject
 
 MAX_ENTRIES = 10_000
@@ -118,6 +119,7 @@ class Journal:
         self._body_bytes = 0
         self._path = path
         self.dropped = 0
+        self._waiting: list[Latch] = []
         if path is not None:
             try:  # a pipe that nobody reads must not hold us up
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600))
@@ -151,9 +153,17 @@ class Journal:
             lines.insert(0, f"({self.dropped} older requests were dropped)")
         return "\n".join(lines) or "(no request arrived)"
 
+    def news(self) -> Latch:
+        """Something that opens with the next entry."""
+        latch = Latch()
+        self._waiting.append(latch)
+        return latch
+
     def add(self, entry: Entry) -> None:
         """Keep a new entry."""
         self._entries.append(entry)
+        while self._waiting:
+            self._waiting.pop().open()
         if entry.kept_body is not None:
             self._with_body.append(entry)
             self._body_bytes += len(entry.kept_body)

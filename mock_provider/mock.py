@@ -22,16 +22,18 @@ from mock_provider.gates import Gate, Latch
 from mock_provider.incoming import Incoming, read_body, unpack_body
 from mock_provider.journal import Entry, Journal
 from mock_provider.json_reader import Reader
-from mock_provider.json_values import encode_json
 from mock_provider.kept import Kept
 from mock_provider.limits import Limits
 from mock_provider.match import called
+from mock_provider.metrics import Metrics
 from mock_provider.play import Play
 from mock_provider.redaction import redactor_for, secrets_of_body
+from mock_provider.request_log import RequestLog
 from mock_provider.routes import CONTROL_PREFIX
 from mock_provider.script import ScriptLike, as_script
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Script
+from mock_provider.succession import Scene, Succession
 from mock_provider.values import value
 from mock_provider.verdict import Verdict
 
@@ -51,7 +53,7 @@ class Question:
 class Mock:
     """The control object, the same on every face.
 
-    Shape: journal, gate(name), verify(), reset(), close(), base_url(dialect).
+    Shape: journal, gate(name), verify(), reset(), close(), base_url(dialect). may_change: another script may follow.
     Units: gate_timeout_s is how long an answer waits at a gate before the play is called failed.
     """
 
@@ -63,6 +65,8 @@ class Mock:
         gate_timeout_s: float = 60,
         journal_path: Path | None = None,
         limits: Limits | None = None,
+        log: RequestLog | None = None,
+        may_change: bool = False,
     ) -> None:
         self.script: Script = as_script(script)
         self.root = root
@@ -72,13 +76,16 @@ class Mock:
         self.closing = Latch()
         self.close_port: Callable[[float], None] | None = None
         self._lock = threading.Lock()
-        self._play = Play(self.script)
+        self.metrics = Metrics()
+        self._log = log
+        self._may_change = may_change
+        self._earlier = Succession()
+        self._play = Play(self.script, remembers=may_change)
         self._kept = Kept()
         self._reader = Reader()
         self._callers = Callers(self.script)
         self._decider = Decider(self._play, self._kept)
         self._questions: dict[tuple[Caller, bytes], Question] = {}
-        self._finished = self.journal.close_entry
         self._gates: dict[str, Gate] = {}
         self._make_gates()
 
@@ -102,6 +109,15 @@ class Mock:
             raise UsageError(what, where=self.script.name, expected=f"one of {', '.join(known) or '(no gates)'}")
         return found
 
+    def gates(self) -> tuple[Gate, ...]:
+        """All gates of the script."""
+        return tuple(self._gates.values())
+
+    @property
+    def arrived(self) -> int:
+        """How many requests came."""
+        return self._play.number
+
     def verify(self) -> Verdict:
         """Judge the play so far."""
         with self._lock:
@@ -110,7 +126,8 @@ class Mock:
                 for gate in self._gates.values()
                 if gate.waiting and not gate.is_open
             ]
-            return self._play.verdict(waiting)
+            verdict = self._play.verdict(waiting)
+            return self._earlier.judge(verdict) if self._earlier else verdict
 
     def check_verdict(self) -> None:
         """Raise when the play did not go as scripted. Raises: VerdictError with verdict and journal."""
@@ -123,12 +140,32 @@ class Mock:
         with self._lock:
             gates = list(self._gates.values())
             self._play.reset()
+            self._earlier.clear()
             self._kept.clear()
             self._reader.forget()
             self.journal.clear()
             self._make_gates()
         for gate in gates:
             gate.abandon()
+
+    def replace(self, script: ScriptLike) -> None:
+        """Play another script from now on; conversations that have begun are finished on theirs.
+
+        Raises: ScriptError, and UsageError for a play that was not made to change.
+        """
+        if not self._may_change:
+            raise UsageError("this play keeps its script", expected="Mock(script, may_change=True)")
+        following = as_script(script)
+        with self._lock:
+            self._earlier.leave(Scene(self._play, self._decider))
+            self.script = following
+            self._play = Play(following, remembers=True, number=self._play.number)
+            self._decider = Decider(self._play, self._kept)
+            self._callers = Callers(following)
+            self._questions.clear()
+            waiting = {name: gate for name, gate in self._gates.items() if gate.waiting}
+            self._make_gates()
+            self._gates |= waiting
 
     def close(self) -> None:
         """End it: stalled answers and answers at gates are let go."""
@@ -166,16 +203,39 @@ class Mock:
         if not caller.is_player:
             return Exchange(self._aside(caller), None, self._finished)
         with self._lock:
+            if self._earlier:
+                return self._answer_in_succession(caller, body)
             question = self._questions.get((caller, body)) or self._question(caller, body)
             decision = self._decider.decide(question.request, question.checked)
             return self._carry_out(decision, caller, len(body), question.kept_body)
+
+    def _answer_in_succession(self, caller: Caller, body: bytes) -> Exchange:
+        """Answer on the script that the conversation began on; a face may know the caller by an earlier one."""
+        target = f"{caller.path}?{caller.query}" if caller.query else caller.path
+        caller = self._callers.of(caller.method, target, caller.headers)
+        question = self._question(caller, body)
+        scene = self._earlier.scene_of(question.checked, caller)
+        if scene is None:
+            decision = self._decider.decide(question.request, question.checked)
+            return self._carry_out(decision, caller, len(body), question.kept_body)
+        scene.play.number = self._play.number
+        decision = scene.decider.decide(question.request, question.checked)
+        exchange = self._carry_out(decision, caller, len(body), question.kept_body, scene.play)
+        self._play.number = scene.play.number
+        return exchange
+
+    def _finished(self, entry: Entry) -> None:
+        """Note that an answer is over."""
+        self.metrics.finished(entry)
+        self.journal.close_entry(entry)
+        if self._log is not None:
+            self._log.request(entry)
 
     def _aside(self, caller: Caller) -> Plan:
         """Answer what is no part of the play."""
         if caller.route.operation == "alive":
             return plan_whole(head_of(200, JSON_TYPE), b"")
-        status, content = answer_control(self, caller.method, caller.path.removeprefix(CONTROL_PREFIX))
-        return plan_whole(head_of(status, JSON_TYPE), encode_json(content))
+        return answer_control(self, caller.method, caller.path.removeprefix(CONTROL_PREFIX), caller.query)
 
     def too_large(self, caller: Caller, size_bytes: int) -> Exchange:
         """Refuse a body over the limit, which a face did not read to its end."""
@@ -206,8 +266,10 @@ class Mock:
             self._questions[caller, body] = question
         return question
 
-    def _carry_out(self, decision: Decision, caller: Caller, size_bytes: int, kept_body: bytes | None) -> Exchange:
-        number = self._play.apply(decision.note)
+    def _carry_out(
+        self, decision: Decision, caller: Caller, size_bytes: int, kept_body: bytes | None, play: Play | None = None
+    ) -> Exchange:
+        number = (play or self._play).apply(decision.note)
         if decision.keep is not None:
             decision.keep()
         entry = Entry(

@@ -39,10 +39,10 @@ class Note:
 class Play:
     """The state of one play. Limits: not safe for threads; the engine locks."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, remembers: bool = False, number: int = 0) -> None:
         self.script = script
-        self.playback = Playback(script)
-        self.number = 0
+        self.playback = Playback(script, remembers=remembers)
+        self.number = number
         self._unmatched: list[str] = []
         self._invalid: list[str] = []
         self._stuck: list[str] = []
@@ -75,12 +75,16 @@ class Play:
         self._invalid.clear()
         self._stuck.clear()
 
-    def verdict(self, waiting: Iterable[str] = ()) -> Verdict:
-        """Judge the play so far. Shape: waiting are lines about gates at which answers wait now."""
+    def verdict(self, waiting: Iterable[str] = (), *, only_begun: bool = False) -> Verdict:
+        """Judge the play so far.
+
+        Shape: waiting are lines about gates at which answers wait now; only_begun leaves conversations that nobody
+        began out of what is left.
+        """
         return Verdict(
             script=self.script.name,
             used=self.playback.used(),
-            left=self.playback.leftovers(),
+            left=self.playback.leftovers(only_begun=only_begun),
             unmatched=tuple(self._unmatched),
             invalid=tuple(self._invalid),
             gates=(*self._stuck, *waiting),

@@ -71,6 +71,11 @@ class History:
         self._messages = messages
         self._digests: list[str] | None = None
 
+    @property
+    def messages(self) -> tuple[AskedMessage, ...]:
+        """The messages themselves."""
+        return self._messages
+
     def digests(self) -> list[str]:
         """One digest for each message that is not a system prompt."""
         if self._digests is None:
@@ -87,16 +92,18 @@ class History:
 class Playback:
     """All cursors of one script.
 
-    Shape: find and take look; enter and move change. Limits: not safe for threads; the engine locks.
+    Shape: find and take look; enter and move change. remembers says that exchanges are known again by their history,
+    also where only one conversation could be meant. Limits: not safe for threads; the engine locks.
     """
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, remembers: bool = False) -> None:
         self.script = script
         self._by_name = {conversation.name: conversation for conversation in script.conversations}
         self._cursors: dict[str, dict[str, Cursor]] = {name: {} for name in self._by_name}
         self._histories: dict[str, list[Cursor]] = {}
         first = script.conversations[0] if len(script.conversations) == 1 else None
         self.is_single = first is not None and first.when is None and first.parallel == 1
+        self.remembers = remembers or not self.is_single
         self._background = Selection([one for one in script.conversations if one.is_background], _when)
         self._others = Selection([one for one in script.conversations if not one.is_background], _when)
         self._open = [one for one in script.conversations if one.when is None]
@@ -200,7 +207,17 @@ class Playback:
 
         Shape: reply None when the client got no whole answer; a retry then continues, too.
         """
-        return None if self.is_single else history.with_reply(reply)
+        return history.with_reply(reply) if self.remembers else None
+
+    def goes_on(self, history: History, name: str | None) -> bool:
+        """Whether a request continues a conversation, of this name if one is given, that has steps left."""
+        if not any(message.role == "assistant" for message in history.messages):
+            return False
+        only = None if name is None else self._by_name.get(name)
+        if name is not None and only is None:
+            return False
+        cursor = self._continued(history, only)
+        return cursor is not None and cursor.item < len(cursor.conversation.items)
 
     # Moving
 
@@ -260,13 +277,13 @@ class Playback:
         """How many requests got a step."""
         return sum(cursor.requests for cursors in self._cursors.values() for cursor in cursors.values())
 
-    def leftovers(self) -> tuple[str, ...]:
-        """Steps that should have been taken and were not, in words."""
+    def leftovers(self, *, only_begun: bool = False) -> tuple[str, ...]:
+        """Steps that should have been taken and were not, in words; on request only of conversations that began."""
         lines: list[str] = []
         for conversation in self.script.conversations:
             if not conversation.is_background:
                 cursors = self._cursors[conversation.name]
-                for cursor in list(cursors.values()) or [Cursor(conversation, "")]:
+                for cursor in list(cursors.values()) or ([] if only_begun else [Cursor(conversation, "")]):
                     lines.extend(self._left(cursor))
         return tuple(lines)
 

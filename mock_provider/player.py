@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Literal, TypeAlias
 
+from mock_provider.actions import Delay, Die, Head, Hold, Send, Wait
 from mock_provider.exchange import Exchange
-from mock_provider.faults import Delay, Die, Head, Send, Wait
 from mock_provider.gates import Gate
 from mock_provider.mock import Mock
 
@@ -53,6 +53,8 @@ class Player:
                 limit = self._gate_limit()
                 opened = gate.door.wait(limit)
                 self._leave(gate, opened=opened, limit=limit)
+            elif isinstance(action, Hold):
+                action.until.wait(self._hold_limit(action))
             elif self._is_end(action):
                 return
             else:
@@ -78,6 +80,8 @@ class Player:
                     gate.waiting -= 1
                     raise
                 self._leave(gate, opened=opened, limit=limit)
+            elif isinstance(action, Hold):
+                await action.until.opened(self._hold_limit(action))
             elif self._is_end(action):
                 return
             else:
@@ -115,6 +119,9 @@ class Player:
 
     def _pieces(self) -> int:
         return self._exchange.entry.pieces_sent if self._exchange.entry else 0
+
+    def _hold_limit(self, action: Hold) -> float:
+        return 0 if self._is_virtual else action.limit_s
 
     def _arrive(self, action: Wait) -> Gate:
         gate = self._mock.gate(action.gate)
