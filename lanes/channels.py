@@ -85,7 +85,7 @@ class Channels:
     """
 
     policy: LanePolicy
-    observation: Observation
+    _observation: Observation
     folder: Path
     _open: ExitStack = field(default_factory=ExitStack)
     _problems: list[str] = field(default_factory=list)
@@ -108,14 +108,14 @@ class Channels:
         from mock_provider.script import as_script
 
         checked = as_script(script)  # a mistake in the script is found here and not in the child
-        notes = self.observation.new_note_file()
+        notes = self._observation.new_note_file()
         document: dict[str, Json] = {
             "script": script if isinstance(script, str) else None,
             "content": cast("Json", dict(script)) if isinstance(script, Mapping) else None,
             "name": checked.name,
             "root": SCRIPTED_ROOT,
             "notes": str(notes),
-            "token": self.observation.token,
+            "token": self._observation.token,
             "folder": str(self.folder),
             "requests": str(notes.with_suffix(".requests")),
             "verdict": str(notes.with_suffix(".verdict")),
@@ -178,14 +178,14 @@ class Channels:
         """
         self._open.close()
         if self._problems:
-            raise ScenarioError("\n".join(self._problems), where=self.observation.node_id, code="CHANNEL")
+            raise ScenarioError("\n".join(self._problems), where=self._observation.node_id, code="CHANNEL")
 
     def _check(self, channel: Channel) -> None:
         if channel not in self.policy.channels:
             message = f"lane {self.policy.name!r} has no {channel} channel"
             raise GuardError(
                 message,
-                where=self.observation.node_id,
+                where=self._observation.node_id,
                 expected=", ".join(sorted(self.policy.channels)),
                 fix=f"move the test to lanes/{_OTHER_LANES[channel]}",
                 code="CHANNEL_REFUSED",
@@ -194,39 +194,39 @@ class Channels:
     def _take_journal(self, mock: Mock, channel: Channel, *, is_judged: bool) -> None:
         entries = [entry.to_json() for entry in mock.journal.entries]
         for note in scripted_notes(entries, channel, item_places(self.folder)):
-            self.observation.add_answer(note)
+            self._observation.add_answer(note)
         if is_judged:
             self._judge(mock.verify())
 
     def _judge(self, verdict: Verdict) -> None:
         unmatched = len(verdict.unmatched) + len(verdict.invalid)
-        self.observation.set_script(script_facts(verdict.script, verdict.used, len(verdict.left), unmatched))
+        self._observation.set_script(script_facts(verdict.script, verdict.used, len(verdict.left), unmatched))
         if not verdict.ok:
             self._problems.append(str(verdict))
 
     def _take_child(self, child: ScriptedChild, notes: Path, *, is_judged: bool) -> None:
-        self.observation.take_notes(notes)
+        self._observation.take_notes(notes)
         if not is_judged:
             return
         verdict = child.verdict
         used, left, unmatched = (cast("int", verdict[name]) for name in ("used", "left", "unmatched"))
-        self.observation.set_script(script_facts(str(verdict["script"]), used, left, unmatched))
+        self._observation.set_script(script_facts(str(verdict["script"]), used, left, unmatched))
         if not verdict["ok"]:
             self._problems.append(str(verdict["text"]))
 
     def _take_player(self, player: SessionLogPlayer | CassettePlayer, channel: Channel, *, is_judged: bool) -> None:
         facts = player.facts()
         for note in played_notes(player.answers, channel, facts["live_proof_digest"]):
-            self.observation.add_answer(note)
-        self.observation.set_cassette(facts)
+            self._observation.add_answer(note)
+        self._observation.set_cassette(facts)
         if is_judged:
             self._problems.extend(player.verify())
 
     def _take_live(self, transport: SealedTransport) -> None:
         for note in transport.notes:
-            self.observation.add_answer(note)
-        self.observation.set_model(transport.model_facts())
-        self.observation.set_live_proof(transport.proof_facts())
+            self._observation.add_answer(note)
+        self._observation.set_model(transport.model_facts())
+        self._observation.set_live_proof(transport.proof_facts())
 
 
 def _provider(name: str) -> Provider:

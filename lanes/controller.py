@@ -100,6 +100,8 @@ class Controller:
                 continue
             if self._crashed:
                 self._write(node_id, {}, "blocked", "worker-lost", "the worker that had it in its queue died")
+            elif exitstatus == pytest.ExitCode.OK:  # nobody stopped it, and no failure did
+                self._write(node_id, {}, "blocked", "unjudged", "the run ended in success before its turn")
             else:
                 self._write(node_id, {}, "not run", "deselected", "the run was stopped before its turn")
         if set(self._verdicts.values()) == {"not run"} and exitstatus == pytest.ExitCode.OK:

@@ -72,6 +72,12 @@ class SealedTransport(httpx.AsyncBaseTransport):
         self._exchanges: list[_Exchange] = []
         self._challenge: str | None = None
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Take what this class itself keeps; what it says and does is not for a test to set."""
+        if hasattr(type(self), name) or not (name == "provider" or name.startswith("_")):
+            raise AttributeError(f"{name} of a sealed transport is not for others to set")
+        super().__setattr__(name, value)
+
     def new_challenge(self) -> str:
         """Make this run's token; planted in a file, it can come back only from who had that file read."""
         self._challenge = secrets.token_hex(8)

@@ -66,7 +66,7 @@ def test_the_scripted_channel_notes_every_answer(tmp_path: Path) -> None:
         ask(client, f"{SCRIPTED_ROOT}/v1", "two")
     channels.close()
 
-    seen = channels.observation.to_json()
+    seen = channels._observation.to_json()
     assert [(each["ordinal"], each["channel"], each["class"], each["step"]) for each in seen["answers"]] == [
         (1, "scripted", "scripted", 1),
         (2, "scripted", "scripted", 2),
@@ -83,7 +83,7 @@ def test_the_loopback_channel_notes_every_answer(tmp_path: Path) -> None:
     channels.close()
 
     assert reply.json()["choices"][0]["message"]["content"] == "hello"
-    assert [(each["channel"], each["status"]) for each in channels.observation.answers] == [("loopback", 200)]
+    assert [(each["channel"], each["status"]) for each in channels._observation.answers] == [("loopback", 200)]
 
 
 def test_a_step_that_nobody_asked_for_fails_the_item(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_step_that_nobody_asked_for_fails_the_item(tmp_path: Path) -> None:
 
     with pytest.raises(ScenarioError, match="left over 1"):
         channels.close()
-    assert channels.observation.to_json()["script"]["consumed"] == 1
+    assert channels._observation.to_json()["script"]["consumed"] == 1
 
 
 def test_a_request_that_no_step_answers_fails_the_item_and_is_no_answer(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_request_that_no_step_answers_fails_the_item_and_is_no_answer(tmp_path
 
     with pytest.raises(ScenarioError, match="unmatched 1"):
         channels.close()
-    assert len(channels.observation.answers) == 1
+    assert len(channels._observation.answers) == 1
 
 
 def test_a_test_about_the_mismatch_itself_may_say_so(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_test_about_the_mismatch_itself_may_say_so(tmp_path: Path) -> None:
         ask(client, f"{SCRIPTED_ROOT}/v1", "one")
     channels.close()
 
-    assert channels.observation.to_json()["script"] is None
+    assert channels._observation.to_json()["script"] is None
 
 
 def test_the_same_request_from_another_folder_has_the_same_digest(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_same_request_from_another_folder_has_the_same_digest(tmp_path: Path
         with httpx.Client(transport=channels.scripted(ONE_STEP)) as client:
             ask(client, f"{SCRIPTED_ROOT}/v1", f"look into {folder}/workspace")
         channels.close()
-        digests.append(channels.observation.answers[0]["request_digest"])
+        digests.append(channels._observation.answers[0]["request_digest"])
 
     assert digests[0] == digests[1]
 
@@ -157,7 +157,7 @@ def test_lane_24_a_child_leaves_its_notes_with_the_token_of_the_item(tmp_path: P
     channels.close()
 
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert [each["class"] for each in channels.observation.answers] == ["scripted"]
+    assert [each["class"] for each in channels._observation.answers] == ["scripted"]
     assert [each["body"]["model"] for each in child.requests] == ["m-small"]
     assert child.verdict["ok"] is True
 

@@ -275,3 +275,21 @@ def test_every_record_says_how_deep_it_was_guarded_and_that_the_canaries_were_re
         ("refused", "refused")
     }
     assert {each.guard["depth"] for each in outcomes.values()} <= {"D2", "D3"}
+
+
+def test_a_test_that_ends_the_run_in_success_is_no_success(project) -> None:
+    project.write("lanes/unit/test_a.py", "def test_passes():\n    pass\n")
+    project.write("lanes/unit/test_b.py", "import pytest\ndef test_leaves():\n    pytest.exit('done', returncode=0)\n")
+    project.write("lanes/unit/test_c.py", "def test_fails():\n    assert False\n")
+
+    ended = project.run("run", "unit")
+
+    found = {name: (record.verdict, record.reason_code) for name, record in project.records("unit").items()}
+    assert (ended.exit_code, found) == (
+        1,
+        {
+            "test_passes": ("passed", None),
+            "test_leaves": ("blocked", "unjudged"),
+            "test_fails": ("blocked", "unjudged"),
+        },
+    )

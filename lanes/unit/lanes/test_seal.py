@@ -291,6 +291,12 @@ async def test_a_recorder_that_patches_the_way_is_found() -> None:
     assert (route.called, replaced_parts()) == (False, ())
 
 
+@pytest.mark.parametrize("name", ["proof_facts", "model_facts", "notes", "handle_async_request", "_check_seal"])
+def test_what_a_channel_says_and_does_cannot_be_set(name: str) -> None:
+    with pytest.raises(AttributeError, match="not for others to set"):
+        setattr(SealedTransport(OPENAI), name, lambda *arguments: {})
+
+
 def test_an_untouched_channel_has_nothing_in_the_way_of_it() -> None:
     transport = SealedTransport(OPENAI)
 
