@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import PeerError
@@ -56,6 +56,7 @@ def test_AC01_each_fact_that_is_missing_alone_makes_it_a_no(missing: dict[str, A
     assert not takes_pictures(facts(**missing))
 
 
+@settings(max_examples=300, derandomize=True)
 @given(
     st.fixed_dictionaries(
         {
