@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -261,16 +262,12 @@ class SessionStore:
             )
 
     def _scan(self, data: bytes, path: Path, *, salvage: bool = False) -> Scan:
-        collects = gc.isenabled()
-        gc.disable()  # it would look through all that was read so far again and again, and find no garbage in it
-        try:
-            return scan(data, clock=self._clock, salvage=salvage)
-        except LogError as error:
-            error.where = error.where or str(path)
-            raise
-        finally:
-            if collects:
-                gc.enable()
+        with _collecting_later():
+            try:
+                return scan(data, clock=self._clock, salvage=salvage)
+            except LogError as error:
+                error.where = error.where or str(path)
+                raise
 
     async def _open_new(self, log: SessionLog) -> SessionWriter:
         session_id = log.header.id
@@ -350,6 +347,24 @@ class SessionStore:
             later=self._later,
             report=self._report,
         )
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """No garbage collection in the block: it would look through all that was made so far again and again.
+
+    What was made counts as long-lived from the start, so that the next collection does not look through it either.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:  # a host that froze objects of its own keeps them frozen
+            gc.freeze()
+            gc.unfreeze()  # puts them all among the oldest
+        if collects:
+            gc.enable()
 
 
 def _refused(error: OSError, path: Path) -> LogWriteError:

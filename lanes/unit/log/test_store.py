@@ -534,3 +534,16 @@ async def test_loading_leaves_the_garbage_collector_as_it_was(make, store, colle
         assert (good, gc.isenabled()) == (collects, collects)
     finally:
         (gc.enable if before else gc.disable)()
+
+
+async def test_reading_leaves_frozen_what_a_host_froze_and_freezes_nothing_itself(make, store):
+    await _stored(store, make)
+    gc.unfreeze()
+    store.inspect(S)
+    by_itself = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        store.inspect(S)
+        assert (by_itself, gc.get_freeze_count() > 0) == (0, True)
+    finally:
+        gc.unfreeze()
