@@ -114,7 +114,8 @@ def _texts(content: JsonObject) -> tuple[str, ...]:
 def _messages(body: JsonObject) -> tuple[AskedMessage, ...]:
     """Read the history; each response becomes a message of its own, as in the other dialects.
 
-    Ids of calls are left out: not all clients give them back, and a history is the same with and without.
+    Ids of calls are left out: not all clients give them back, and a history is the same with and without. Neighbouring
+    contents of the model are one message: its Python client keeps each chunk of a stream as a content of its own.
     """
     found: list[AskedMessage] = []
     for content in pick_objects(body, "contents"):
@@ -130,8 +131,14 @@ def _messages(body: JsonObject) -> tuple[AskedMessage, ...]:
         )
         found.extend(AskedMessage("tool", (), (), (response,)) for response in responses)
         if texts or calls or images or not responses:
-            is_model = pick_text(content, "role") == "model"
-            found.append(AskedMessage("assistant" if is_model else "user", texts, calls, (), images))
+            if pick_text(content, "role") != "model":
+                found.append(AskedMessage("user", texts, calls, (), images))
+            elif found and found[-1].role == "assistant":
+                last = found.pop()
+                texts, calls, images = (*last.texts, *texts), (*last.calls, *calls), last.images + images
+                found.append(AskedMessage("assistant", texts, calls, (), images))
+            else:
+                found.append(AskedMessage("assistant", texts, calls, (), images))
     return tuple(found)
 
 

@@ -7,6 +7,8 @@ models demand back with the first call of each step of the current turn; its err
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mock_provider.asked import Refusal
 from mock_provider.dialects.gemini_fields import decode_bytes, pick, pick_object, pick_objects, pick_text
 from mock_provider.dialects.gemini_refusals import refuse
@@ -35,7 +37,36 @@ def refuse_turns(contents: list[JsonObject], model: str) -> Refusal | None:
         refused = _content(content, at)
         if refused:
             return refused
-    return _pairs(contents) or _signatures(contents, model)
+    turns = _turns(contents)
+    return _pairs(turns) or _signatures(turns, model)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Neighbouring contents of one role, which are one turn: the Python client keeps each chunk of a stream as its own.
+
+    Shape: at is the number of the first of them, from 1.
+    """
+
+    is_model: bool
+    at: int
+    parts: list[JsonObject]
+
+    def of(self, name: str) -> list[JsonObject]:
+        """The parts that hold this."""
+        return [part for part in self.parts if pick(part, name) is not None]
+
+
+def _turns(contents: list[JsonObject]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for at, content in enumerate(contents, 1):
+        is_model = pick_text(content, "role") == "model"
+        parts = pick_objects(content, "parts")
+        if turns and turns[-1].is_model is is_model:
+            turns[-1].parts.extend(parts)
+        else:
+            turns.append(_Turn(is_model, at, list(parts)))
+    return turns
 
 
 def _content(content: JsonObject, at: int) -> Refusal | None:
@@ -80,11 +111,12 @@ def _holds(part: JsonObject, name: str) -> bool:
     return pick(part, name) is not None
 
 
-def _pairs(contents: list[JsonObject]) -> Refusal | None:
-    """Every call answered in the next content, every response an answer to the content before."""
+def _pairs(turns: list[_Turn]) -> Refusal | None:
+    """Every call answered in the next turn, every response an answer to the turn before."""
     waiting: list[JsonObject] = []
-    for at, content in enumerate(contents):
-        responses, calls = responses_of(content), calls_of(content)
+    for turn in turns:
+        responses = [pick_object(part, "functionResponse") for part in turn.of("functionResponse")]
+        calls = [pick_object(part, "functionCall") for part in turn.of("functionCall")]
         if responses and not waiting:
             text = "Please ensure that function response turn comes immediately after a function call turn."
             return refuse("orphan_tool_result", text)
@@ -94,7 +126,7 @@ def _pairs(contents: list[JsonObject]) -> Refusal | None:
         if stranger is not None:
             text = f"Function response '{stranger}' answers no function call of the turn before."
             return refuse("orphan_tool_result", text)
-        if calls and (at == 0 or pick_text(contents[at - 1], "role") == "model"):
+        if calls and turn is turns[0]:
             text = (
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
                 "response turn."
@@ -131,29 +163,24 @@ def _stranger(calls: list[JsonObject], responses: list[JsonObject]) -> str | Non
     return None
 
 
-def _signatures(contents: list[JsonObject], model: str) -> Refusal | None:
-    for content in contents:
-        for part in pick_objects(content, "parts"):
+def _signatures(turns: list[_Turn], model: str) -> Refusal | None:
+    for turn in turns:
+        for part in turn.of("thoughtSignature"):
             given = pick_text(part, "thoughtSignature")
-            if given and not is_ours(given, decode_bytes(given) or b""):
+            if not is_ours(given, decode_bytes(given) or b""):
                 return refuse("wrong_signature", "Corrupted thought signature.")
     if not model.startswith("gemini-3"):
         return None
-    asked = [at for at, content in enumerate(contents) if _is_question(content)]
-    for at in range(asked[-1] if asked else 0, len(contents)):
-        first = next((part for part in pick_objects(contents[at], "parts") if _holds(part, "functionCall")), None)
-        if first is not None and not pick_text(first, "thoughtSignature"):
-            name = pick_text(pick_object(first, "functionCall"), "name")
+    asked = [at for at, turn in enumerate(turns) if not turn.is_model and not turn.of("functionResponse")]
+    for turn in turns[asked[-1] if asked else 0 :]:
+        calls = turn.of("functionCall")
+        if calls and not pick_text(calls[0], "thoughtSignature"):
+            name = pick_text(pick_object(calls[0], "functionCall"), "name")
             text = (
                 "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
                 "work correctly, and missing thought_signature may lead to degraded model performance. Additional "
-                f"data, function call `default_api:{name}` , position {at + 1}. Please refer to "
+                f"data, function call `default_api:{name}` , position {turn.at}. Please refer to "
                 "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
             )
             return refuse("missing_signature", text)
     return None
-
-
-def _is_question(content: JsonObject) -> bool:
-    """Whether a turn begins here: the user says something, and not only what a function returned."""
-    return pick_text(content, "role") in ("", "user") and not responses_of(content)

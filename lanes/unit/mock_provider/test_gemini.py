@@ -218,6 +218,25 @@ def test_a_conversation_is_known_again_with_and_without_the_ids_of_its_calls() -
     assert mock.verify().ok
 
 
+def test_a_streamed_turn_sent_back_chunk_by_chunk_is_the_same_message() -> None:
+    conversations = {
+        name: {
+            "when": {"user_contains": name},
+            "steps": [step(f"Hello {name}", stream={"split": "words"}), step("done")],
+        }
+        for name in ("east", "west")
+    }
+    mock = Mock(script(conversations=conversations))
+    for name in ("east", "west"):
+        question: JsonObject = {"role": "user", "parts": [{"text": name}]}
+        chunks = events_of(sent(mock, EVENTS, {"contents": [question]}))
+        said = [chunk["candidates"][0]["content"] for chunk in chunks]
+        assert len(said) == 3
+        answer = sent(mock, WHOLE, {"contents": [question, *said, {"role": "user", "parts": [{"text": "and?"}]}]})
+        assert answer.json()["candidates"][0]["content"]["parts"] == [{"text": "done"}]
+    assert mock.verify().ok
+
+
 @pytest.mark.parametrize(
     ("response", "text_of_it", "is_error"),
     [

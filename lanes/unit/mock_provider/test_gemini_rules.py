@@ -348,6 +348,9 @@ ACCEPTED = [
     pytest.param(asked(USER, CALLS, {"role": "tool", "parts": [RESPONSE]}), id="role-tool"),
     pytest.param(asked(USER, CALLS, RESULT, CALLS, RESULT), id="two-steps"),
     pytest.param(
+        asked(USER, CALLS, CALLS, {"role": "user", "parts": [RESPONSE, RESPONSE]}), id="calls-in-chunks-of-a-stream"
+    ),
+    pytest.param(
         asked(USER, {"role": "model", "parts": [{"text": "hm", "thought": True}, CALL]}, RESULT), id="thought"
     ),
     pytest.param(
