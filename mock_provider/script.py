@@ -11,27 +11,30 @@ from typing import TypeAlias
 
 from mock_provider.errors import Problem, ScriptError
 from mock_provider.json_values import Json
+from mock_provider.limits import Limits
 from mock_provider.script_check import check_script
 from mock_provider.script_json import parse_json
-from mock_provider.script_source import MAX_SCRIPT_BYTES, from_plain, parse_yaml
+from mock_provider.script_source import from_plain, parse_yaml
 from mock_provider.steps import Script
 
+USUAL = Limits()
+_SPLIT = "split the script, or raise the limit: --limit script=SIZE"
 ScriptLike: TypeAlias = "Script | Path | str | Mapping[str, Json]"
 
 
-def load_script(path: Path | str) -> Script:
+def load_script(path: Path | str, limits: Limits = USUAL) -> Script:
     """Load a YAML or JSON file.
 
-    Limits: MAX_SCRIPT_BYTES.
+    Limits: those for scripts and their pieces.
     Raises: ScriptError, also for a file that cannot be read.
     """
     file = Path(path)
     name = str(path)
     try:
         size = file.stat().st_size
-        if size > MAX_SCRIPT_BYTES:
-            what = f"{size} bytes are more than {MAX_SCRIPT_BYTES}"
-            raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix="split the script")])
+        if size > limits.script_bytes:
+            what = f"{size} bytes are more than {limits.script_bytes}"
+            raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix=_SPLIT)])
         data = file.read_bytes()
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
@@ -45,25 +48,25 @@ def load_script(path: Path | str) -> Script:
         raise ScriptError(
             [Problem(name, line, column, "", what, "SCRIPT_SYNTAX", "UTF-8", "save the file as UTF-8")]
         ) from None
-    return parse_script(text, name)
+    return parse_script(text, name, limits)
 
 
-def parse_script(text: str, name: str = "script") -> Script:
+def parse_script(text: str, name: str = "script", limits: Limits = USUAL) -> Script:
     """Read a script from its text; a text that begins with `{` or a name ending in .json is JSON, else YAML.
 
     Raises: ScriptError with every problem found.
     """
-    if len(text) > MAX_SCRIPT_BYTES:
-        what = f"{len(text)} characters are more than {MAX_SCRIPT_BYTES}"
-        raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix="split the script")])
+    if len(text) > limits.script_bytes:
+        what = f"{len(text)} characters are more than {limits.script_bytes}"
+        raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix=_SPLIT)])
     is_yaml = name.endswith((".yaml", ".yml")) or not (name.endswith(".json") or text.lstrip().startswith("{"))
     root = parse_yaml(text, name) if is_yaml else parse_json(text, name)
-    return check_script(root, name)
+    return check_script(root, name, limits)
 
 
 def build_script(content: Mapping[str, Json], name: str = "script") -> Script:
     """Check a script built in Python, with the same rules. Raises: ScriptError naming the fields."""
-    return check_script(from_plain(content, name), name)
+    return check_script(from_plain(content, name), name, USUAL)
 
 
 def as_script(source: ScriptLike, name: str = "script") -> Script:

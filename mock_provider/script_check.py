@@ -14,6 +14,7 @@ from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
 from mock_provider.fault_read import read_random
 from mock_provider.json_values import canonical_json
+from mock_provider.limits import Limits
 from mock_provider.model_read import read_models
 from mock_provider.script_fields import Fields, Findings
 from mock_provider.script_source import Entries, Entry, Items, Node, plain
@@ -43,13 +44,13 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAME = re.compile(NAME_PATTERN)  # it must fit a path, a header and the end of a key
 
 
-def check_script(root: Node, name: str) -> Script:
+def check_script(root: Node, name: str, limits: Limits) -> Script:
     """Turn a tree into a script. Raises: ScriptError with every problem of the file."""
     findings = Findings(name)
     fields = Fields(root, "", findings, SCRIPT_KEYS)
     if isinstance(root, Entries):
         _check_top(fields)
-    default = Defaults(read_stream(fields, StreamPlan()), _random(fields))
+    default = Defaults(read_stream(fields, StreamPlan()), _random(fields), limits.event_bytes)
     conversations = _conversations(fields, default)
     models = read_models(fields)
     script = Script(

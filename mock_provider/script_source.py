@@ -14,7 +14,6 @@ import yaml
 from mock_provider.errors import Problem, ScriptError
 from mock_provider.json_values import MAX_DEPTH, Json
 
-MAX_SCRIPT_BYTES = 16 << 20  # a script is written by people or from one recording; more is a mistaken file
 MAX_NODES = 1_000_000  # aliases can make a small text a huge tree; 16 MiB of plain text stays below this
 
 

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from mock_provider.dialects.table import BASE_PATHS
@@ -19,7 +20,7 @@ from mock_provider.json_values import JsonObject
 from mock_provider.mock import Mock
 from mock_provider.server import serve
 from mock_provider.speed import choose_loop
-from mock_provider.steps import Script
+from mock_provider.watching import Watch
 
 
 def warn_about_host(host: str) -> None:
@@ -39,26 +40,26 @@ def ready_line(mock: Mock) -> str:
 
 
 def serve_until_stopped(
-    script: Script, *, host: str, port: int, ready_file: Path | None, journal_path: Path | None, is_fast: bool = True
+    mock: Mock, *, host: str, port: int, ready_file: Path | None, watch: Watch | None = None, is_fast: bool = True
 ) -> int:
     """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play."""
     warn_about_host(host)
     try:
         with asyncio.Runner(loop_factory=choose_loop(is_fast=is_fast)) as runner:
-            return runner.run(_serve(script, host, port, ready_file, journal_path, is_fast=is_fast))
+            return runner.run(_serve(mock, host, port, ready_file, watch, is_fast=is_fast))
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
 
 
 async def _serve(
-    script: Script, host: str, port: int, ready_file: Path | None, journal_path: Path | None, *, is_fast: bool
+    mock: Mock, host: str, port: int, ready_file: Path | None, watch: Watch | None, *, is_fast: bool
 ) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with serve(script, host, port, journal_path=journal_path, is_fast=is_fast) as mock:
+    async with serve(mock, host, port, is_fast=is_fast), _watched(watch):
         line = ready_line(mock)
         if ready_file is not None:
             _write_whole(ready_file, line)
@@ -68,6 +69,17 @@ async def _serve(
     verdict = mock.verify()
     sys.stderr.write(f"mock-provider: {verdict}\n")
     return 0 if verdict.ok else 3
+
+
+@contextlib.asynccontextmanager
+async def _watched(watch: Watch | None) -> AsyncIterator[None]:
+    """Look at a script file all the while."""
+    task = None if watch is None else asyncio.get_running_loop().create_task(watch.run())
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -5,23 +5,33 @@ Room: pure; only the script rooms come in.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
 from mock_provider.fault_read import read_fault
+from mock_provider.json_values import canonical_json
+from mock_provider.limits import Limits
 from mock_provider.part_read import check_gate_name, read_headers, read_http_error, read_parts
+from mock_provider.pieces import split_text
 from mock_provider.script_fields import Fields, Findings, near_miss
 from mock_provider.script_source import Entries, Items, Node, Scalar
 from mock_provider.steps import (
     DEADLY_KINDS,
+    Comment,
     GateAt,
     HttpError,
+    Malformed,
     Part,
     RandomFaults,
+    RawBytes,
+    Reasoning,
+    RefusalText,
     Step,
     StreamPlan,
     Text,
+    ToolCall,
     Usage,
 )
 from mock_provider.stream_read import read_stream
@@ -57,6 +67,7 @@ class Defaults:
 
     stream: StreamPlan = field(default_factory=StreamPlan)
     random: RandomFaults | None = None
+    event_bytes: int = Limits().event_bytes
 
 
 def read_step(node: Node, path: str, findings: Findings, number: int, defaults: Defaults) -> Step:
@@ -88,6 +99,7 @@ def read_step(node: Node, path: str, findings: Findings, number: int, defaults: 
         content_type=fields.text("content_type"),
     )
     _check_sense(step, fields)
+    _check_size(step, fields, defaults.event_bytes)
     return step
 
 
@@ -132,6 +144,31 @@ def _check_sense(step: Step, fields: Fields) -> None:
         if "{{" not in whole and "".join(split.pieces) != whole:
             what = "the pieces of stream.split do not add up to the text of the reply"
             fields.add("stream", what, "SCRIPT_VALUE", expected="pieces whose sum is the text")
+
+
+def _check_size(step: Step, fields: Fields, limit: int) -> None:
+    """Note a piece that is too large for one event."""
+    size = max((len(piece) for part in step.parts for piece in _pieces(part, step)), default=0)
+    if size > limit:
+        what = f"a piece of {size} bytes is more than {limit}"
+        fields.add(
+            "reply", what, "SCRIPT_SIZE", fix="stream: {split: {chars: N}}, or raise the limit: --limit event=SIZE"
+        )
+
+
+def _pieces(part: Part, step: Step) -> Iterator[bytes]:
+    if isinstance(part, Text | Reasoning | RefusalText):
+        text = part.text
+    elif isinstance(part, ToolCall):
+        text = part.raw if part.raw is not None else canonical_json(part.arguments)
+    elif isinstance(part, Malformed | Comment):
+        yield part.text.encode("utf-8", "surrogatepass")
+        return
+    else:
+        yield part.data if isinstance(part, RawBytes) else b""
+        return
+    for piece in split_text(text, step.stream.split):
+        yield piece.encode("utf-8", "surrogatepass")
 
 
 def _gates(fields: Fields) -> tuple[GateAt, ...]:

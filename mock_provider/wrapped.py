@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import FrameType
 
 from mock_provider.dialects.table import BASES
@@ -18,7 +17,6 @@ from mock_provider.errors import UsageError
 from mock_provider.mock import Mock
 from mock_provider.server import ServerThread
 from mock_provider.serving import warn_about_host
-from mock_provider.steps import Script
 
 DUMMY_KEY = "sk-mock"  # no conversation behind it: `sk-mock-NAME` would name one
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -38,14 +36,13 @@ def child_environment(mock: Mock, given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def run_command(script: Script, command: Sequence[str], *, host: str, port: int, journal_path: Path | None) -> int:
-    """Run a command against a script.
+def run_command(mock: Mock, command: Sequence[str], *, host: str, port: int) -> int:
+    """Run a command against a play.
 
     Shape: the command's exit code (128 + n when signal n ended it), or 3 when the verdict is bad.
     Raises: UsageError when the command cannot be started.
     """
     warn_about_host(host)
-    mock = Mock(script, journal_path=journal_path)
     with ServerThread(mock, host, port):
         code = _run_child(command, child_environment(mock, os.environ))
         verdict = mock.verify()

@@ -61,11 +61,11 @@ class Play:
 
 
 @pytest.fixture
-def play() -> Callable[[ScriptLike], Play]:
+def play() -> Callable[..., Play]:
     """Start playing a script in the process."""
 
-    def start(script: ScriptLike) -> Play:
-        face = mock_provider.transport(script)
+    def start(script: ScriptLike, *, virtual_time: bool = False) -> Play:
+        face = mock_provider.transport(script, virtual_time=virtual_time)
         return Play(face.mock, httpx.Client(transport=face, base_url=face.mock.base_url()))
 
     return start

@@ -78,7 +78,7 @@ def test_check_reports_every_problem_of_every_file_and_exits_2(
     ("arguments", "said"),
     [
         pytest.param(["srve", "x"], "command 'srve' is unknown; did you mean 'serve'? [USAGE]", id="command"),
-        pytest.param([], "the following arguments are required: serve|run|check [USAGE]", id="nothing"),
+        pytest.param([], "the following arguments are required: serve|run|check|explain|new|schema|record [USAGE]", id="nothing"),
         pytest.param(["run", "{script}"], "no command to run [USAGE]", id="no-command"),
         pytest.param(["run", "{script}", "--", "no-such-program"], "cannot start 'no-such-program'", id="not-found"),
         pytest.param(

@@ -46,7 +46,8 @@ def test_a_problem_says_where_what_expected_and_the_near_miss() -> None:
         parse_script("version: 1\nsteps:\n  - {reply: hi, optionl: true}\n", "demo.yaml")
     assert str(caught.value) == (
         "demo.yaml:3:17, steps[0]: unknown key 'optionl'; did you mean 'optional'? [SCRIPT_KEY]\n"
-        "  expected: one of expect, reply, http_error, fault, gate, finish, usage, stream, repeat, optional, model"
+        "  expected: one of expect, reply, http_error, fault, gate, finish, usage, stream, repeat, optional, model, "
+            "headers, content_type"
     )
 
 
