@@ -143,6 +143,7 @@ def _matching(total: int) -> list[Row]:
     rows: list[Row] = []
     kinds: tuple[tuple[str, Callable[[int], str]], ...] = (
         ("steps in order", bodies.steps_script),
+        ("steps in any order", bodies.group_script),
         ("conversations told apart by words", bodies.choices_script),
     )
     for name, make in kinds:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias, cast
 
-from mock_provider.delivery import Delivery, Framing, spell_head
+from mock_provider.delivery import Delivery, Framing, deliver_whole, spell_head
 from mock_provider.exchange import Exchange
 from mock_provider.faults import Head
 from mock_provider.http_head import HEAD_END, ChunkedBody, FramingError
@@ -107,7 +107,9 @@ class Connection(asyncio.Protocol):
             self._outlet.resume()
 
     def data_received(self, data: bytes) -> None:
-        if self._state == "answering":
+        if self._state == "head" and not self._buffer:
+            self._take(self._whole(data))
+        elif self._state == "answering":
             self._buffer += data
             if self._transport is not None and len(self._buffer) > MAX_WAITING_BYTES:
                 self._transport.pause_reading()
@@ -143,10 +145,23 @@ class Connection(asyncio.Protocol):
 
     # Reading
 
+    def _whole(self, data: bytes) -> bytes:
+        """Answer a request that came in one piece and whose head is known: the usual one. Shape: what is left to do."""
+        end = data.find(HEAD_END) + len(HEAD_END)
+        known = self._known.find(data[:end]) if end >= len(HEAD_END) else None
+        if known is None:
+            return data
+        asking, length = known
+        size = end + length
+        if asking.is_chunked or len(data) < size or length > self._mock.limits.body_bytes:
+            return data
+        self._asking = asking
+        return self._answer(data[end:size], data[size:]) or b""
+
     def _take(self, data: bytes) -> None:
         """Take bytes, answer every request they complete."""
+        rest: bytes | None = data
         try:
-            rest: bytes | None = data
             while rest and self._state in ("head", "body", "chunks"):
                 rest = self._step(rest)
             if rest and self._state == "answering":
@@ -249,9 +264,10 @@ class Connection(asyncio.Protocol):
         if self._outlet is None:
             exchange.gone()
             return None
-        delivery = Delivery(exchange, framing, self._outlet, self._mock)
-        if not delivery.start():
-            return delivery
+        if not deliver_whole(exchange, framing, self._outlet):
+            delivery = Delivery(exchange, framing, self._outlet, self._mock)
+            if not delivery.start():
+                return delivery
         if framing.is_last:
             self._state = "leaving"
             self._outlet.close()

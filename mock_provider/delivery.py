@@ -64,6 +64,20 @@ def _spell_usual(
     return before + b": ", after
 
 
+def deliver_whole(exchange: Exchange, framing: Framing, outlet: Outlet) -> bool:
+    """Write an answer that is one body, if it is, at once. Shape: whether it is.
+
+    It is noted as complete before it leaves: who has read it may look at the journal.
+    """
+    plan = exchange.plan
+    head, data = plan.head, plan.whole
+    if data is None or head is None or not framing.has_body:
+        return False
+    exchange.sent_whole(data)
+    outlet.write(spell_head(head, framing) + data)
+    return True
+
+
 class Delivery:
     """One answer on its way to a client.
 
@@ -97,12 +111,6 @@ class Delivery:
         if not framing.has_body:
             self._exchange.finish("complete")
             self._outlet.write(spell_head(head, framing))
-            return True
-        if head.length is not None:
-            data = b"".join(action.data for action in plan.actions if isinstance(action, Send))
-            self._exchange.sent(data, is_piece=True)
-            self._exchange.finish("complete")
-            self._outlet.write(spell_head(head, framing) + data)
             return True
         self._actions = iter(plan)
         return self._send_some()

@@ -30,10 +30,15 @@ class Exchange:
         if self.entry is not None and is_piece:
             self.entry.pieces_sent += 1
 
+    def sent_whole(self, data: bytes) -> None:
+        """Note a body that goes out in one piece, and that it is the whole answer."""
+        self.sent(data, is_piece=True)
+        self.finish("complete")
+
     def passed(self, gate: str) -> None:
         """Note a gate that opened."""
         if self.entry is not None:
-            self.entry.gates_passed.append(gate)
+            self.entry.gates_passed += (gate,)
 
     def finish(self, end: str) -> None:
         """Note the end; only the first one counts."""

@@ -135,11 +135,14 @@ class Outcome:
     groups: dict[str, str] = field(default_factory=dict)
 
 
+_NOTHING_WANTED = Outcome()
+
+
 def compare(expect: Expect | None, asked: Asked) -> Outcome:
     """Hold a request against conditions."""
-    outcome = Outcome()
     if expect is None:
-        return outcome
+        return _NOTHING_WANTED
+    outcome = Outcome()
     _texts(expect, asked, outcome)
     _offers(expect, asked, outcome)
     for rule in expect.results:

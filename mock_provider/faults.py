@@ -22,13 +22,15 @@ class Plan:
 
     Shape: exactly one Head, unless it dies before; nothing after a Die. actions can be gone through once: the pieces of
     a stream are made as they are sent, so that the first does not wait for the last. head is that of the actions;
-    is_broken tells whether they end in a Die, is_waiting whether they may hold something else than Head and Send.
+    is_broken tells whether they end in a Die, is_waiting whether they may hold something else than Head and Send. whole
+    is the body where it is one piece after the head and nothing else happens.
     """
 
     actions: Iterable[Action]
     head: Head | None
     is_broken: bool = False
     is_waiting: bool = False
+    whole: bytes | None = None
 
     def __iter__(self) -> Iterator[tuple[Action, bool]]:
         """Each action, and whether it is the last one: who has read the last piece may already look at the journal."""
@@ -52,7 +54,7 @@ def plan_whole(head: Head, body: bytes, step: Step | None = None, *, wait_ms: in
         if step is not None and step.stream.trailing:
             body += step.stream.trailing.encode("utf-8", "surrogatepass")
         head = Head(head.status, head.headers, len(body))
-        return Plan((head, Send(body, True)), head)
+        return Plan((head, Send(body, True)), head, whole=body)
     kind = step.fault.kind if step.fault is not None else None
     actions: list[Action] = list(_before(step))
     if _is_dead(actions):

@@ -9,7 +9,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mock_provider.errors import UsageError
@@ -43,7 +43,7 @@ class Entry:
     problem: str | None = None
     status: int | None = None
     pieces_sent: int = 0
-    gates_passed: list[str] = field(default_factory=list)
+    gates_passed: tuple[str, ...] = ()
     extra_fields: tuple[str, ...] = ()
     end: str = "open"
     digest: bytes = b""
@@ -152,6 +152,11 @@ class Journal:
         if self.dropped:
             lines.insert(0, f"({self.dropped} older requests were dropped)")
         return "\n".join(lines) or "(no request arrived)"
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the next entry."""
+        return bool(self._waiting)
 
     def news(self) -> Latch:
         """Something that opens with the next entry."""

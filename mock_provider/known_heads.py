@@ -38,30 +38,38 @@ class KnownHeads:
         self._cut_lines = cut_lines
         self._known: dict[bytes, Asking] = {}
 
+    def find(self, block: bytes) -> tuple[Asking, int] | None:
+        """A head that was read before, and how long the body will be this time."""
+        key, digits = _cut_length(block)
+        known = self._known.get(key)
+        if known is None or not digits.isdigit() or len(digits) > MAX_LENGTH_DIGITS:
+            return None
+        return known, int(digits)
+
     def read(self, block: bytes) -> tuple[Asking, int]:
         """Read a whole head, the empty line included. Shape: the head, and how long the body will be."""
-        for spelling in _SPELLINGS:
-            at = block.find(spelling)
-            if at >= 0:
-                at += len(spelling)
-                end = block.index(b"\r", at)
-                digits = block[at:end]
-                key = block[:at] + block[end:]
-                known = self._known.get(key)
-                if known is not None and digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS:
-                    return known, int(digits)
-                return self._learn(block, key)
-        known = self._known.get(block)
-        return (known, 0) if known is not None else self._learn(block, block)
+        return self.find(block) or self._learn(block)
 
-    def _learn(self, block: bytes, key: bytes) -> tuple[Asking, int]:
+    def _learn(self, block: bytes) -> tuple[Asking, int]:
         head = read_head(block, self._cut_lines)
         caller = self._mock.recognize(head.method, head.target, head.headers)
         framing = Framing(head.is_last, head.is_modern, head.method != "HEAD")
         asking = Asking(caller, framing, head.expects_go_on, head.length_bytes is None)
         length = head.length_bytes or 0
-        if len(block) <= MAX_HEAD_BYTES and (key is not block or not length):
+        key, digits = _cut_length(block)
+        if len(block) <= MAX_HEAD_BYTES and int(digits) == length:
             if len(self._known) >= MAX_HEADS:
                 self._known.clear()
             self._known[key] = asking
         return asking, length
+
+
+def _cut_length(block: bytes) -> tuple[bytes, bytes]:
+    """Cut the length of the body out of a head. Shape: the rest, and the digits; "0" where none is spelled as usual."""
+    for spelling in _SPELLINGS:
+        at = block.find(spelling)
+        if at >= 0:
+            at += len(spelling)
+            end = block.index(b"\r", at)
+            return block[:at] + block[end:], block[at:end]
+    return block, b"0"

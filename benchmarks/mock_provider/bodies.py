@@ -55,11 +55,18 @@ def _spelled(body: dict[str, object]) -> bytes:
 
 
 def steps_script(count: int) -> str:
-    """A script of so many steps in one conversation, the last one for ever."""
-    steps: list[object] = [
-        {"reply": [{"text": f"answer {number}"}], "optional": True, "repeat": "forever"} for number in range(count)
-    ]
-    return json.dumps({"version": 1, "steps": steps})
+    """A script of so many steps in one conversation, in order; the first one fits again and again."""
+    return json.dumps({"version": 1, "steps": _steps(count)})
+
+
+def group_script(count: int) -> str:
+    """A script of so many steps that may be taken in any order; the last one fits."""
+    return json.dumps({"version": 1, "steps": [{"any_order": _steps(count)[::-1]}]})
+
+
+def _steps(count: int) -> list[object]:
+    others = ({"expect": {"last_user": f"topic {number:06d}"}, "reply": "other"} for number in range(count - 1))
+    return [{"expect": {"last_user": WORDS}, "reply": "hi", "repeat": 1_000_000}, *others]
 
 
 def choices_script(count: int) -> str:

@@ -153,7 +153,7 @@ async def test_pieces_come_one_by_one_and_a_gate_holds_the_rest() -> None:
         face.mock.gate("middle").open()
         got += words(b'"content":"' + await waiting)
     assert got == ["", "one", "two"]
-    assert face.mock.journal[0].gates_passed == ["middle"]
+    assert face.mock.journal[0].gates_passed == ("middle",)
 
 
 @pytest.mark.parametrize(("where", "error", "pieces"), FAULTS)

@@ -308,7 +308,7 @@ def test_a_gate_holds_the_pieces_behind_it(play: Start) -> None:
     run = play(script(step(text("a"), gate("half"), text("b"))))
     run.mock.gate("half").open()
     assert [delta for _, delta in brief(events(run)) if delta] == ["a", "b"]
-    assert run.mock.journal[0].gates_passed == ["half"]
+    assert run.mock.journal[0].gates_passed == ("half",)
 
 
 def test_probabilities_are_there_when_asked_for(play: Start) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mock_provider.json_reader import Reader
 from mock_provider.json_values import Json
 from mock_provider.redaction import MARK, Redactor, find_secrets, is_secret_name
 
@@ -57,3 +62,64 @@ def test_a_header_that_is_not_known_as_harmless_is_hidden() -> None:
 def test_a_short_placeholder_key_does_not_wreck_the_text() -> None:
     secrets = find_secrets({"authorization": "Bearer x"}, "", None)
     assert secrets.text("x marks the spot") == "x marks the spot"
+
+
+KEY = "sk-proj-0123456789abcdef"
+HEADERS = {"authorization": f"Bearer {KEY}"}
+TEXTS = st.sampled_from(
+    [
+        "a task-list",
+        "sk-0123456",
+        "\nsk-0123456",
+        "basic idea",
+        "Basic dXNlcjpwYXNz",
+        KEY,
+        "ghp_0123456789abcdefgh",
+        "x",
+    ]
+) | st.text(max_size=4)
+NAMES = st.sampled_from(["role", "content", "token", "api_key", KEY, "n"])
+DOCUMENTS: st.SearchStrategy[Json] = st.recursive(
+    TEXTS | st.integers() | st.none() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def names_in(value: Json) -> list[str]:
+    if isinstance(value, dict):
+        return [*value, *(name for item in value.values() for name in names_in(item))]
+    return [name for item in value for name in names_in(item)] if isinstance(value, list) else []
+
+
+@given(documents=st.lists(DOCUMENTS, min_size=1, max_size=3), is_ascii=st.booleans(), is_long=st.booleans())
+def test_what_is_called_clean_has_nothing_to_hide_and_the_rest_a_secret_or_the_name_of_one(
+    documents: list[Json], is_ascii: bool, is_long: bool
+) -> None:
+    reader, secrets = Reader(), find_secrets(HEADERS, "")
+    for document in documents:
+        whole: Json = {"messages": [{"said": document}], "pad": "x" * (2_000 if is_long else 1)}
+        data = json.dumps(whole, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
+        reading = reader.read(data.replace(b"/", b"\\/"))
+        is_clean = secrets.is_clean(reading)
+        is_same = find_secrets(HEADERS, "", whole).json(whole) == whole
+        named = {is_secret_name(name) for name in names_in(whole)}
+        assert (is_clean and not is_same, is_clean or not is_same or True in named) == (False, True)
+        if is_clean:
+            reader.remember(reading)
+
+
+def test_a_key_is_found_in_what_was_known_before_as_harmless() -> None:
+    reader = Reader()
+    body = json.dumps({"messages": [{"content": "the word is hunter2hunter2"}], "pad": "x" * 2_000}).encode()
+    assert find_secrets({}, "").is_clean(reader.read(body))
+    reader.remember(reader.read(body))
+    assert not find_secrets({"x-api-key": "hunter2hunter2"}, "").is_clean(reader.read(body))
+
+
+@pytest.mark.parametrize(
+    "text", ["a task-list", "basic idea", "the bearer of bad news", "ask-me eyJ AKIA", "AIza", "a\\/b"]
+)
+def test_an_ordinary_text_is_remembered_though_it_looks_like_a_key(text: str) -> None:
+    body = json.dumps({"messages": [{"content": text}], "pad": "x" * 2_000}).encode()
+    assert find_secrets(HEADERS, "").is_clean(Reader().read(body))
