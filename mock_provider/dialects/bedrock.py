@@ -29,6 +29,8 @@ _CONVERSE, _CONVERSE_STREAM = "converse", "converse-stream"
 _INVOKE, _INVOKE_STREAM = "invoke", "invoke-stream"
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
 _SIGNATURE = re.compile(r"Credential=([^/,\s]+)/[^,]+,\s*SignedHeaders=[^,]+,\s*Signature=[0-9a-f]{64}")
+# A Bedrock API key would be shorter, but the Python client sends one over HTTPS only.
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
@@ -183,7 +185,7 @@ DIALECT = Dialect(
         Address("POST", "/model/{model}/count-tokens", count),
     ),
     prefixes=("",),
-    bases=(Base("bedrock", "", ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",), ("AWS_BEARER_TOKEN_BEDROCK",)),),
+    bases=(Base("bedrock", "", ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",), _KEYS),),
     check_access=check_access,
     read=read,
     whole=whole,

@@ -334,3 +334,12 @@ def test_keys_tell_conversations_apart(speak: Speak) -> None:
     named = {name: {"steps": [step(f"I am {name}")]} for name in ("one", "two")}
     spoken = speak(script(conversations=named), is_judged=False, key="sk-mock-two")
     assert spoken.client.models.generate_content(model=MODEL, contents="?").text == "I am two"
+
+
+def test_a_program_runs_wrapped(run_wrapped: Callable[[JsonObject, str], str]) -> None:
+    program = (
+        "from google import genai\n"
+        "client = genai.Client()\n"
+        "print(client.models.generate_content(model='m', contents='?').text)\n"
+    )
+    assert run_wrapped(script(step("Five Lanes.")), program) == "Five Lanes.\n"

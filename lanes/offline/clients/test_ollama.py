@@ -282,3 +282,8 @@ def test_keys_tell_conversations_apart(speak: Speak) -> None:
     headers = {"Authorization": "Bearer sk-mock-two"}
     spoken = speak(script(conversations=named), is_judged=False, headers=headers)
     assert spoken.client.chat(MODEL, [QUESTION]).message.content == "I am two"
+
+
+def test_a_program_runs_wrapped(run_wrapped: Callable[[JsonObject, str], str]) -> None:
+    program = f"import ollama\nprint(ollama.chat('m', [{QUESTION!r}]).message.content)\n"
+    assert run_wrapped(script(step("Five Lanes.")), program) == "Five Lanes.\n"
