@@ -69,12 +69,13 @@ def show_model(received: Received) -> JsonObject | Refusal:
     body = received.body
     if not isinstance(body, dict):
         return wrong_type("body", body, "api.ShowRequest")
-    refused = refuse_model(body, received.script)
+    asked: JsonObject = {"model": body.get("model") or body.get("name")}  # the older name is still taken here
+    refused = refuse_model(asked, received.script)
     if refused:
         return refused
     return {
         "license": "None: a scripted model.",
-        "modelfile": f"FROM {body.get('model') or body.get('name')}\n",
+        "modelfile": f"FROM {asked['model']}\n",
         "parameters": "",
         "template": "{{ .Prompt }}",
         "details": _DETAILS,

@@ -126,7 +126,7 @@ def _images(images: Json, field: str) -> Refusal | None:
 
 def refuse_model(body: JsonObject, script: Script) -> Refusal | None:
     """Refuse a request without a model, or for one that the script does not list; `:latest` may be left out."""
-    model = body.get("model") or body.get("name")
+    model = body.get("model")
     if not isinstance(model, str) or not model:
         return refuse("missing_model", "model is required")
     known = {name.removesuffix(":latest") for name in script.models}

@@ -86,6 +86,74 @@ RESPONSES: JsonObject = {
     ],
 }
 EMBEDDINGS: JsonObject = {"model": "m", "input": ["x", [1, 2]], "dimensions": 4, "encoding_format": "float"}
+GEMINI: JsonObject = {
+    "model": "models/m",
+    "systemInstruction": {"parts": [{"text": "s"}]},
+    "generationConfig": {"temperature": 0, "stopSequences": ["a"], "thinkingConfig": {"thinkingBudget": 1}},
+    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "f",
+                    "parameters": {"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "STRING"}]}}},
+                },
+                {"name": "g", "parametersJsonSchema": {"type": "object"}},
+            ]
+        }
+    ],
+    "contents": [
+        {"role": "user", "parts": [{"text": "x"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"a": "b"}, "id": "c"}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "id": "c", "response": {"result": "r"}}}]},
+    ],
+}
+GEMINI_EMBEDDINGS: JsonObject = {
+    "requests": [{"model": "models/m", "content": {"parts": [{"text": "x"}]}, "outputDimensionality": 4}]
+}
+OLLAMA: JsonObject = {
+    "model": "m",
+    "stream": False,
+    "think": "low",
+    "format": {"type": "object"},
+    "keep_alive": "5m",
+    "options": {"temperature": 0, "stop": ["a"], "num_ctx": 1},
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+    "messages": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "x", "images": ["aGk="]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": "b"}}}]},
+        {"role": "tool", "tool_name": "f", "tool_call_id": "c", "content": "r"},
+    ],
+}
+GENERATE: JsonObject = {"model": "m", "prompt": "x", "suffix": "y", "system": "s", "raw": False, "images": ["aGk="]}
+CONVERSE: JsonObject = {
+    "model": "m",
+    "system": [{"text": "s"}],
+    "inferenceConfig": {"maxTokens": 1, "temperature": 0, "stopSequences": ["a"]},
+    "toolConfig": {
+        "tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}],
+        "toolChoice": {"tool": {"name": "f"}},
+    },
+    "outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": "{}"}}}},
+    "messages": [
+        {"role": "user", "content": [{"text": "x"}, {"image": {"format": "png", "source": {"bytes": "aGk="}}}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "t", "signature": "s"}}},
+                {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "c", "content": [{"text": "r"}, {"json": {}}], "status": "error"}}
+            ],
+        },
+    ],
+}
 VALUES: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: (
@@ -139,6 +207,26 @@ DIALECTS = [
     pytest.param("/v1/responses", RESPONSES, id="openai_responses"),
     pytest.param("/v1/embeddings", EMBEDDINGS, id="embeddings"),
     pytest.param("/v1/messages", MESSAGES, id="anthropic_messages"),
+    pytest.param("/v1/models/m:generateContent", GEMINI, id="gemini"),
+    pytest.param("/v1/models/m:batchEmbedContents", GEMINI_EMBEDDINGS, id="gemini-embeddings"),
+    pytest.param("/api/chat", OLLAMA, id="ollama"),
+    pytest.param("/api/generate", GENERATE, id="ollama-generate"),
+    pytest.param("/api/embed", {"model": "m", "input": ["x"], "dimensions": 4}, id="ollama-embeddings"),
+    pytest.param("/model/m/converse", CONVERSE, id="bedrock"),
+]
+TARGETS = [
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/models/m:generateContent",
+    "/v1/models/m:batchEmbedContents",
+    "/api/chat",
+    "/api/generate",
+    "/api/embed",
+    "/model/m/converse",
+    "/model/m/invoke",
+    "/model/m/count-tokens",
 ]
 
 
@@ -160,13 +248,13 @@ def test_a_document_with_one_place_changed_is_answered_or_refused(
     assert mock.verify().ok is (status == 200)
 
 
-@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"])
+@pytest.mark.parametrize("target", TARGETS)
 @given(body=st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_refused(target: str, body: bytes) -> None:
     assert 400 <= status_of(Mock(PLAYED), target, body) < 500
 
 
-@pytest.mark.parametrize("target", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("depth", [100, 200, 900, 100_000])
 def test_a_body_nested_too_deeply_is_refused(target: str, depth: int) -> None:
     body = b'{"model": ' + b'[{"a": ' * depth + b"1" + b"}]" * depth + b"}"
