@@ -1,0 +1,83 @@
+"""Clients that are published for Node: where they are installed, and how one of them does a task.
+
+Room: tests come in, and `python -m lanes.offline.clients.node_clients`, which installs them before the lane starts.
+They lie beside the Python packages of the environment, not in the work tree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from lanes.offline.clients.asking import Ask, Said, Trouble
+
+SOURCE = Path(__file__).parent / "node"
+FOLDER = Path(sys.prefix) / "node-clients"
+MANIFESTS = ("package.json", "package-lock.json")
+STAMP = "installed"
+TIME_LIMIT_S = 60
+
+
+def why_missing(package: str) -> str:
+    """Say why a package cannot be used here, empty when it can."""
+    if shutil.which("node") is None:
+        return "node"
+    return "" if (FOLDER / "node_modules" / package / "package.json").is_file() else package
+
+
+def drive(driver: str, ask: Ask) -> Said:
+    """Let a client do a task in a process of its own. Raises: RuntimeError when the driver itself broke."""
+    script = _place(driver)
+    done = subprocess.run(
+        ["node", str(script), driver],  # noqa: S607 - found on PATH, as the packages were installed with it
+        input=json.dumps(ask.to_json()),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+    if done.returncode or not done.stdout:
+        raise RuntimeError(f"driver {driver} ended with {done.returncode}: {done.stderr}")
+    found = json.loads(done.stdout)
+    trouble = found.pop("trouble")
+    calls = [(name, arguments) for name, arguments in found.pop("calls")]
+    return Said(**found, calls=calls, trouble=Trouble(**trouble) if trouble else None)
+
+
+def install() -> str:
+    """Install what the lock names, unless it is there already. Shape: what was done, for a person."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        return "node or npm is not on this machine: the clients for Node will show as not run"
+    digest = hashlib.sha256(b"".join((SOURCE / name).read_bytes() for name in MANIFESTS)).hexdigest()
+    stamp = FOLDER / STAMP
+    if stamp.is_file() and stamp.read_text("utf-8") == digest:
+        return "the clients for Node are installed"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in MANIFESTS:
+        shutil.copyfile(SOURCE / name, FOLDER / name)
+    # Programs of their own come inside the packages; what a package would run after its installation is not needed.
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(command, cwd=FOLDER, check=True, stdout=sys.stderr)
+    stamp.write_text(digest, "utf-8")
+    return "the clients for Node were installed"
+
+
+def _place(driver: str) -> Path:
+    """Put the drivers beside the packages, where Node looks for what they import, and give the path of the first."""
+    for name in ("drive", "said", driver):
+        source, there = SOURCE / f"{name}.mjs", FOLDER / f"{name}.mjs"
+        if not there.is_file() or there.read_bytes() != source.read_bytes():
+            beside = there.with_suffix(f".{driver}.new")
+            shutil.copyfile(source, beside)
+            beside.replace(there)
+    return FOLDER / "drive.mjs"
+
+
+if __name__ == "__main__":
+    sys.stderr.write(f"node clients: {install()}\n")
