@@ -79,7 +79,7 @@ def _history_lines(path: Path) -> Iterator[dict[str, Json]]:
     for line in lines:
         try:
             document: Json = json.loads(line)
-        except (ValueError, RecursionError):  # a line that is no JSON tells of no live pass; the chain of digests will name it
+        except (ValueError, RecursionError):  # no JSON tells of no live pass; the chain of digests will name it
             continue
         if isinstance(document, dict):
             yield document
