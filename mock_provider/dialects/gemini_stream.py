@@ -39,7 +39,7 @@ from mock_provider.steps import (
 )
 
 EVENTS = "events"  # the form of a request that asks for events
-_HOLE = "\ue000"  # stands for the text of a piece while what all pieces share is spelled; escaped nowhere
+_HOLE = "\x00piece\x00"  # stands for the text of a piece while what all pieces share is spelled; always spelled alike
 
 
 def write_chunks(asked: Asked, reply: Reply) -> Iterator[Item]:
@@ -92,7 +92,7 @@ class _Writer:
     def _texts(self, text: str, *, is_thought: bool) -> Iterator[Item]:
         """One chunk a piece; what all of them share is spelled once."""
         part: JsonObject = {"text": _HOLE, "thought": True} if is_thought else {"text": _HOLE}
-        shared = self._chunk(part).split(encode_json(_HOLE))
+        shared = self._chunk(part).split(encode_json(_HOLE), self._choices)
         for piece in split_text(text, self._reply.stream.split):
             yield self._framed(encode_json(piece).join(shared), is_piece=True)
 

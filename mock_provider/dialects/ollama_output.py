@@ -38,7 +38,7 @@ _LINE_ENDS = (("\u2028", b"\\u2028"), ("\u2029", b"\\u2029"), ("\x85", b"\\u0085
 # Times that no clock gives: each token takes the same, and none of them is zero.
 _LOAD_NS, _READ_NS, _SAY_NS = 1_000_000, 1_000_000, 10_000_000
 _CONTEXT: list[Json] = [1, 2, 3]  # what a model has read; clients hand it back unread
-_HOLE = "\ue000"  # stands for the text of a piece while what all pieces share is spelled; escaped nowhere
+_HOLE = "\x00piece\x00"  # stands for the text of a piece while what all pieces share is spelled; always spelled alike
 
 
 def encode_line(value: JsonObject) -> bytes:
@@ -165,7 +165,7 @@ def _part(asked: Asked, reply: Reply, part: Part, calls: Iterator[SaidCall]) -> 
 def _texts(asked: Asked, reply: Reply, text: str, *, is_thought: bool) -> Iterator[Item]:
     """One line a piece; what all of them share is spelled once."""
     line = _line(asked, reply, "" if is_thought else _HOLE, _HOLE if is_thought else "", is_last=False)
-    before, after = encode_json(line).split(encode_json(_HOLE))
+    before, after = encode_json(line).rsplit(encode_json(_HOLE), 1)
     for piece in split_text(text, reply.stream.split):
         yield Send(before + _encode_text(piece) + after + b"\n", True)
 
