@@ -135,8 +135,12 @@ class SessionWriter:
             self._start_write()
 
     def _start_write(self) -> asyncio.Future[None]:
-        """The write under way, or a new one of everything that waits."""
-        if self._write is None:
+        """The write under way, or a new one of everything that waits.
+
+        One that is over but whose end was not handled yet is none any more: who waits for it would not be suspended,
+        and could ask again and again without anybody else coming to their turn.
+        """
+        if self._write is None or self._write.done():
             loop = asyncio.get_running_loop()
             self._write = write = loop.create_future()
             write.add_done_callback(self._write_over)
@@ -148,7 +152,8 @@ class SessionWriter:
 
     def _write_over(self, write: asyncio.Future[None]) -> None:
         """Go on with what came meanwhile; what failed waits for an event or a flush, or a full disk would spin us."""
-        self._write = None
+        if self._write is write:
+            self._write = None
         if not write.cancelled() and write.exception() is None and self._durable < len(self.log):
             self._arm(None)
 

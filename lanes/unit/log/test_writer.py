@@ -185,6 +185,28 @@ async def test_P09_concurrent_flushes_share_one_write(bench, make):
     await writer.close()
 
 
+async def test_P09_a_flush_in_the_moment_a_write_ends_waits_for_a_new_write(bench, make):
+    writer = await bench.writer()
+    settle = writer._settle
+    suspended = []
+
+    def settled(write, error):
+        settle(write, error)
+        if suspended:
+            return
+        writer.log.append(TurnStart(2))  # nobody was told of the end yet
+        late = writer.flush()
+        suspended.append(late.send(None))  # up to where it waits, if it ever does
+        late.close()
+
+    writer._settle = settled
+    writer.log.append(TurnStart(1))
+    async with asyncio.timeout(10):
+        await writer.flush()
+    assert (len(suspended), writer.durable_seq, bench.stored(writer)) == (1, 1, list(writer.log))
+    await writer.close()
+
+
 async def test_flush_of_nothing_writes_nothing(bench):
     writer = await bench.writer()
     await writer.flush()
