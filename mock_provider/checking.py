@@ -6,7 +6,6 @@ Room: reads files and writes to the standard streams; the command comes in.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mock_provider.json_values import Json, JsonObject
 from mock_provider.limits import Limits
 from mock_provider.random_faults import say_seeds
 from mock_provider.script import load_script
+from mock_provider.standard_streams import say, tell
 from mock_provider.steps import Script
 
 
@@ -29,13 +29,13 @@ def check_scripts(paths: Sequence[Path], limits: Limits, *, as_json: bool) -> in
             exit_code = error.exit_code
             results.append({"file": str(path), "ok": False, "problems": _problems(error)})
             if not as_json:
-                sys.stderr.write(f"{error}\n")
+                tell(f"{error}\n")
             continue
         results.append({"file": str(path), "ok": True, **_summary(script), "problems": []})
         if not as_json:
-            sys.stdout.write(_summary_text(str(path), script))
+            say(_summary_text(str(path), script))
     if as_json:
-        sys.stdout.write(json.dumps({"ok": exit_code == 0, "scripts": results}, indent=2) + "\n")
+        say(json.dumps({"ok": exit_code == 0, "scripts": results}, indent=2) + "\n")
     return exit_code
 
 

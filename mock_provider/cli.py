@@ -25,6 +25,8 @@ from mock_provider.script import load_script
 from mock_provider.script_fields import near_miss
 from mock_provider.script_schema import script_schema
 from mock_provider.serving import serve_until_stopped
+from mock_provider.speed import settle_memory
+from mock_provider.standard_streams import say, tell
 from mock_provider.starter import starter
 from mock_provider.steps import Script
 from mock_provider.watching import Watch
@@ -36,14 +38,14 @@ TAKES_COMMAND = ("run", "record")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
+    if argv is None:
+        settle_memory()
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(given)
     except MockError as error:
-        sys.stderr.write(f"{error}\n")
+        tell(f"{error}\n")
         return error.exit_code
-    except BrokenPipeError:
-        return 1
 
 
 def _dispatch(given: list[str]) -> int:
@@ -63,7 +65,7 @@ def _dispatch(given: list[str]) -> int:
     if command == "new":
         return _new(arguments.file)
     if command == "schema":
-        sys.stdout.write(json.dumps(script_schema(), indent=1) + "\n")
+        say(json.dumps(script_schema(), indent=1) + "\n")
         return 0
     if command == "serve":
         return _serve(arguments)
@@ -77,7 +79,12 @@ def _serve(arguments: argparse.Namespace) -> int:
         load = partial(_load, limits=mock.limits, seed=arguments.seed)
         watch = Watch(arguments.script, load, mock.replace, log)
     return serve_until_stopped(
-        mock, host=arguments.host, port=arguments.port, ready_file=arguments.ready_file, watch=watch
+        mock,
+        host=arguments.host,
+        port=arguments.port,
+        ready_file=arguments.ready_file,
+        watch=watch,
+        is_fast=not arguments.plain,
     )
 
 
@@ -87,7 +94,14 @@ def _run(arguments: argparse.Namespace, wrapped: list[str]) -> int:
         raise UsageError(
             "no command to run", where="mock-provider run", expected="mock-provider run SCRIPT -- COMMAND …"
         )
-    return run_command(mock, wrapped, host=arguments.host, port=arguments.port)
+    return run_command(
+        mock,
+        wrapped,
+        host=arguments.host,
+        port=arguments.port,
+        grace_s=arguments.grace,
+        is_fast=not arguments.plain,
+    )
 
 
 def _load(path: Path, limits: Limits, seed: int | None) -> Script:
@@ -98,7 +112,7 @@ def _load(path: Path, limits: Limits, seed: int | None) -> Script:
 def _make_mock(arguments: argparse.Namespace, *, may_change: bool = False) -> tuple[Mock, RequestLog]:
     limits = read_limits(arguments.limit)
     script = _load(arguments.script, limits, arguments.seed)
-    log = RequestLog(arguments.log or "text", sys.stderr.write)
+    log = RequestLog(arguments.log or "text", tell)
     if say_seeds(script):
         log.event("seed", say_seeds(script))
     mock = Mock(
@@ -120,15 +134,15 @@ def _explain(arguments: argparse.Namespace) -> int:
         raise UsageError(what, where=str(arguments.request), fix="check the path") from None
     found = explain(script, read_request(text, str(arguments.request), script, arguments.dialect))
     if arguments.format == "json":
-        sys.stdout.write(json.dumps(explanation_json(found), indent=2) + "\n")
+        say(json.dumps(explanation_json(found), indent=2) + "\n")
     else:
-        sys.stdout.write(explanation_text(found))
+        say(explanation_text(found))
     return 0 if found.ok else 3
 
 
 def _new(path: Path | None) -> int:
     if path is None:
-        sys.stdout.write(starter(STARTER_NAME))
+        say(starter(STARTER_NAME))
         return 0
     try:
         with path.open("x", encoding="utf-8") as file:

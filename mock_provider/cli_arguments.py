@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from mock_provider.errors import UsageError
 from mock_provider.request_log import FORMS
+from mock_provider.wrapped_child import GRACE_S
 
 COMMANDS = ("serve", "run", "check", "explain", "new", "schema", "record")
 EPILOG = """example:
@@ -63,9 +64,11 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
         help="run a command against a script",
         description="Run a command against a script; exit code of the command, or 3 when the play went wrong.",
         usage="mock-provider run [--host HOST] [--port PORT] [--journal FILE] [--log text|json] [--seed N] "
-        "[--limit NAME=SIZE] SCRIPT -- COMMAND …",
+        "[--limit NAME=SIZE] [--grace SECONDS] [--plain] SCRIPT -- COMMAND …",
     )
     _add_server_arguments(run)
+    grace = f"time to end after a signal, before the command is killed (default {GRACE_S:g} s)"
+    run.add_argument("--grace", type=float, default=GRACE_S, metavar="SECONDS", help=grace)
 
 
 def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -119,4 +122,5 @@ def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write every request here, one JSON line each")
     parser.add_argument("--log", choices=FORMS, help="write a line for every request to standard error")
     parser.add_argument("--seed", type=int, metavar="N", help="draw faults by lot with this seed")
+    parser.add_argument("--plain", action="store_true", help="do without the faster parts of the extra 'speed'")
     _add_limits(parser)

@@ -10,16 +10,16 @@ import contextlib
 import ipaddress
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from mock_provider.dialects.table import BASE_PATHS
-from mock_provider.errors import UsageError
 from mock_provider.json_values import JsonObject
 from mock_provider.mock import Mock
+from mock_provider.ready_file import ReadyFile
 from mock_provider.server import serve
 from mock_provider.speed import choose_loop
+from mock_provider.standard_streams import say, tell
 from mock_provider.watching import Watch
 
 
@@ -30,7 +30,7 @@ def warn_about_host(host: str) -> None:
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_loopback:
             return
-    sys.stderr.write(f"mock-provider: warning: {host} is not loopback, other machines can reach this provider\n")
+    tell(f"mock-provider: warning: {host} is not loopback, other machines can reach this provider\n")
 
 
 def ready_line(mock: Mock) -> str:
@@ -42,18 +42,22 @@ def ready_line(mock: Mock) -> str:
 def serve_until_stopped(
     mock: Mock, *, host: str, port: int, ready_file: Path | None, watch: Watch | None = None, is_fast: bool = True
 ) -> int:
-    """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play."""
+    """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play.
+
+    Raises: UsageError when the address or the ready file cannot be used.
+    """
     warn_about_host(host)
+    ready = None if ready_file is None else ReadyFile(ready_file)
     try:
         with asyncio.Runner(loop_factory=choose_loop(is_fast=is_fast)) as runner:
-            return runner.run(_serve(mock, host, port, ready_file, watch, is_fast=is_fast))
+            return runner.run(_serve(mock, host, port, ready, watch, is_fast=is_fast))
     finally:
-        if ready_file is not None:
-            ready_file.unlink(missing_ok=True)
+        if ready is not None:
+            ready.remove()
 
 
 async def _serve(
-    mock: Mock, host: str, port: int, ready_file: Path | None, watch: Watch | None, *, is_fast: bool
+    mock: Mock, host: str, port: int, ready: ReadyFile | None, watch: Watch | None, *, is_fast: bool
 ) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -61,13 +65,12 @@ async def _serve(
         loop.add_signal_handler(number, stopped.set)
     async with serve(mock, host, port, is_fast=is_fast), _watched(watch):
         line = ready_line(mock)
-        if ready_file is not None:
-            _write_whole(ready_file, line)
-        sys.stdout.write(line)
-        sys.stdout.flush()
+        if ready is not None:
+            ready.write(line)
+        say(line)
         await stopped.wait()
     verdict = mock.verify()
-    sys.stderr.write(f"mock-provider: {verdict}\n")
+    tell(f"mock-provider: {verdict}\n")
     return 0 if verdict.ok else 3
 
 
@@ -80,14 +83,3 @@ async def _watched(watch: Watch | None) -> AsyncIterator[None]:
     finally:
         if task is not None:
             task.cancel()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees all of it or none."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        what = f"the ready file cannot be written: {error.strerror or error}"
-        raise UsageError(what, where=str(path), fix="check the path") from None
