@@ -5,6 +5,7 @@ Room: file input and output. The lane command comes in; nothing here decides wha
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -23,16 +24,20 @@ from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
 from reports.board import Board, fold
 from reports.history import HISTORY, read_last_seen, read_used_ids
+from reports.render.ctrf import render_ctrf
 from reports.render.json_board import render_json
 from reports.render.junit import render_column
 from reports.render.markdown import render_column as render_column_page
 from reports.render.markdown import render_markdown
+from reports.render.statement import render_statement
 from reports.render.text import render_text
 from reports.verdict import EVERYTHING, Asked, exit_code
 
 FILE_WIDTH = 120
 CLAIMS = Path("lanes") / "claims.toml"
 TEXT, MARKDOWN, JSON = "board.txt", "board.md", "board.json"
+_COLUMN_FILES = ("junit-*.xml", "column-*.md", "ctrf-*.json", "statement-*.json")
+_CONFIGURATION = ("tox.ini", "pyproject.toml", "lanes/policy.py", "lanes/claims.toml", "lanes/providers.toml")
 
 
 def build_reports(
@@ -51,7 +56,7 @@ def build_reports(
     Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
     """
     board = load_board(out_dir, root, now, subject=subject, claims=claims)
-    save_board(board, out_dir)
+    save_board(board, out_dir, configuration_digests(root))
     return board, exit_code(board, asked)
 
 
@@ -78,8 +83,11 @@ def load_board(
     )
 
 
-def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:
-    """Write the board in every form and return the files."""
+def save_board(board: Board, out_dir: Path, digests: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Write the board in every form and return the files.
+
+    Shape: digests is what configured the runs, file name to SHA-256, for the statements.
+    """
     out_dir.mkdir(parents=True, exist_ok=True)
     renders: dict[str, Callable[[], str]] = {
         TEXT: lambda: render_text(board, width=FILE_WIDTH),
@@ -90,12 +98,26 @@ def save_board(board: Board, out_dir: Path) -> tuple[Path, ...]:
         name = _file_part(column.id)
         renders[f"junit-{name}.xml"] = partial(render_column, board, column)
         renders[f"column-{name}.md"] = partial(render_column_page, board, column)
-    for stale in (*out_dir.glob("junit-*.xml"), *out_dir.glob("column-*.md")):
-        if stale.name not in renders:
-            stale.unlink()
+        renders[f"ctrf-{name}.json"] = partial(render_ctrf, board, column)
+        statement = render_statement(board, column, digests or {})
+        if statement is not None:
+            renders[f"statement-{name}.json"] = partial(str, statement)
+    for pattern in _COLUMN_FILES:
+        for stale in out_dir.glob(pattern):
+            if stale.name not in renders:
+                stale.unlink()
     for name, render in renders.items():  # one after the other: a large board is held as one text at a time
         _write_whole(out_dir / name, render())
     return tuple(out_dir / name for name in renders)
+
+
+def configuration_digests(root: Path) -> dict[str, str]:
+    """What configures a run, by name: SHA-256 of each file that is there."""
+    return {
+        name: hashlib.sha256((root / name).read_bytes()).hexdigest()
+        for name in _CONFIGURATION
+        if (root / name).is_file()
+    }
 
 
 def show_board(board: Board, environ: Mapping[str, str], *, is_terminal: bool, columns: int) -> str:

@@ -72,11 +72,20 @@ def test_bundles_on_the_disk_become_every_output_and_an_exit_code(out: Path, evi
             "column-replay.md",
             "column-snapshot.md",
             "column-unit.md",
+            "ctrf-offline.json",
+            "ctrf-real.json",
+            "ctrf-replay.json",
+            "ctrf-snapshot.json",
+            "ctrf-unit.json",
             "junit-offline.xml",
             "junit-real.xml",
             "junit-replay.xml",
             "junit-snapshot.xml",
             "junit-unit.xml",
+            "statement-offline.json",
+            "statement-replay.json",
+            "statement-snapshot.json",
+            "statement-unit.json",
         ],
         True,
         True,
@@ -91,7 +100,9 @@ def test_the_same_bundles_give_the_same_bytes(out: Path, evidence: Evidence) -> 
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == first
 
 
-@pytest.mark.parametrize("name", ["junit-real-local.xml", "column-real-local.md"])
+@pytest.mark.parametrize(
+    "name", ["junit-real-local.xml", "column-real-local.md", "ctrf-real-local.json", "statement-real.json"]
+)
 def test_a_file_of_a_column_that_is_gone_does_not_stay(out: Path, evidence: Evidence, name: str) -> None:
     (out / name).write_text("old")
 
