@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lanes.offline.clients.asking import Ask, Said, Trouble
+from mock_provider.json_values import Json
 
 SOURCE = Path(__file__).parent / "node"
 FOLDER = Path(sys.prefix) / "node-clients"
@@ -30,11 +34,19 @@ def why_missing(package: str) -> str:
 
 
 def drive(driver: str, ask: Ask) -> Said:
-    """Let a client do a task in a process of its own. Raises: RuntimeError when the driver itself broke."""
-    script = _place(driver)
+    """Let a client do a task in a process of its own. Raises: as `run`."""
+    found = run("drive", ask.to_json(), driver)
+    trouble = found.pop("trouble")
+    calls = [(name, arguments) for name, arguments in found.pop("calls")]
+    return Said(**found, calls=calls, trouble=Trouble(**trouble) if trouble else None)
+
+
+def run(script: str, given: Mapping[str, Json], *arguments: str) -> Any:
+    """Run one of the scripts of `node/`; it reads JSON and writes JSON. Raises: RuntimeError when it broke."""
+    _place((script, "said", *arguments))
     done = subprocess.run(
-        ["node", str(script), driver],  # noqa: S607 - found on PATH, as the packages were installed with it
-        input=json.dumps(ask.to_json()),
+        ["node", str(FOLDER / f"{script}.mjs"), *arguments],
+        input=json.dumps(given),
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -42,11 +54,8 @@ def drive(driver: str, ask: Ask) -> Said:
         check=False,
     )
     if done.returncode or not done.stdout:
-        raise RuntimeError(f"driver {driver} ended with {done.returncode}: {done.stderr}")
-    found = json.loads(done.stdout)
-    trouble = found.pop("trouble")
-    calls = [(name, arguments) for name, arguments in found.pop("calls")]
-    return Said(**found, calls=calls, trouble=Trouble(**trouble) if trouble else None)
+        raise RuntimeError(f"{script}.mjs ended with {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
 
 
 def install() -> str:
@@ -68,15 +77,14 @@ def install() -> str:
     return "the clients for Node were installed"
 
 
-def _place(driver: str) -> Path:
-    """Put the drivers beside the packages, where Node looks for what they import, and give the path of the first."""
-    for name in ("drive", "said", driver):
+def _place(names: Sequence[str]) -> None:
+    """Put scripts beside the packages, where Node looks for what they import."""
+    for name in names:
         source, there = SOURCE / f"{name}.mjs", FOLDER / f"{name}.mjs"
         if not there.is_file() or there.read_bytes() != source.read_bytes():
-            beside = there.with_suffix(f".{driver}.new")
+            beside = there.with_suffix(f".{os.getpid()}.new")
             shutil.copyfile(source, beside)
             beside.replace(there)
-    return FOLDER / "drive.mjs"
 
 
 if __name__ == "__main__":
