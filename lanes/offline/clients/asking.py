@@ -114,15 +114,38 @@ class Said:
         self.usage.update({name: count for name, count in tokens.items() if count is not None})
 
 
+_BROKEN = frozenset(
+    {
+        "RemoteProtocolError",
+        "ReadError",
+        "ConnectError",
+        "APIConnectionError",
+        "ProtocolError",
+        "ResponseStreamingError",
+    }
+)
+
+
+def _status_of(error: BaseException) -> int:
+    """The status that an error names, in one of the places where clients have it; 0 for none."""
+    for name in ("status_code", "code"):
+        value = getattr(error, name, None)
+        if isinstance(value, int) and value >= 400:
+            return value
+    response = getattr(error, "response", None)
+    found = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+    return found if isinstance(found, int) else 0
+
+
 def trouble_of(error: BaseException) -> Trouble:
     """Say in the common words how a Python client failed, by the errors that led to it."""
     chain = list(_chain(error))
     names = [type(one).__name__ for one in chain]
     message = " | ".join(f"{name}: {one}" for name, one in zip(names, chain, strict=True))
-    status = next((code for one in chain if isinstance(code := getattr(one, "status_code", None), int)), 0)
+    status = next(filter(None, map(_status_of, chain)), 0)
     if any("Timeout" in name for name in names):
         return Trouble("timeout", 0, message)
-    if any(name in ("RemoteProtocolError", "ReadError", "ConnectError", "APIConnectionError") for name in names):
+    if any(name in _BROKEN for name in names):
         return Trouble("connection", 0, message)
     return Trouble("status" if status >= 400 else "answer", status if status >= 400 else 0, message)
 

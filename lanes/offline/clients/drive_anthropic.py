@@ -42,9 +42,7 @@ def answer(ask: Ask, said: Said) -> None:
         given["tools"] = [{"name": TOOL, "description": TOOL_TEXT, "input_schema": TOOL_SCHEMA}]
     if ask.thinks:
         given["thinking"] = {"type": "enabled", "budget_tokens": THINKING_TOKENS}
-    with anthropic.Anthropic(
-        api_key=KEY, base_url=ask.url, max_retries=ask.retries, timeout=ask.timeout_s
-    ) as client:
+    with anthropic.Anthropic(api_key=KEY, base_url=ask.url, max_retries=ask.retries, timeout=ask.timeout_s) as client:
         if ask.wants_data:
             parsed = client.messages.parse(output_format=Weather, **given).parsed_output
             said.data = parsed.model_dump() if parsed else None

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-
-_MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents"}
+_MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents", "google-genai": "google.genai"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +30,21 @@ class Client:
     """One column of the table.
 
     Shape: `driver` is the module that uses the client, here or in `node/`; `way` which of its addresses. `data_tool`
-    is the tool by which it asks for data, empty when it asks for them as text. `notes` say by feature what the table adds to a cell that is filled.
+    is the tool by which it asks for data, empty when it asks for them as text. `notes` say by feature what the table
+    adds to a cell that is filled. `vector_size` is how many numbers its embeddings have.
     """
 
     name: str
     package: str
     driver: str
     way: str
-    dialect: Literal["openai_chat", "openai_responses", "anthropic"]
+    dialect: Literal["openai_chat", "openai_responses", "anthropic", "gemini", "ollama", "bedrock"]
     language: Literal["Python", "Node"] = "Python"
     flavour: str = "openai"
     data_tool: str = ""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    vector_size: int = 1536
 
     @property
     def error_dialect(self) -> str:
@@ -69,6 +70,26 @@ _NO_THOUGHT = Lack("drops `reasoning_content`, which OpenAI itself does not send
 _DROPS_THOUGHT = {"reasoning": _NO_THOUGHT, "reasoning in a stream": _NO_THOUGHT}
 _RUNS_AGENTS = {"embeddings": Lack("has none: it runs agents")}
 _OWN_LIMIT = {"time-out in a stream": "with an `AbortSignal`: its own limit ends when the answer begins"}
+_ONE_A_REQUEST = {"embeddings": Lack("asks for one text at a time", {"are_vectors": True}, 2)}
+_TRIES_NO_MORE = Lack("has no retries of its own")
+_NO_RETRIES = {"retry-after": _TRIES_NO_MORE, "server error": _TRIES_NO_MORE, "overloaded": _TRIES_NO_MORE}
+_COUNTS_TWO = Lack(
+    "its provider counts what it read and what it said, no more", {"usage": {"input": 210, "output": 31}}, 1
+)
+_COUNTS_THREE = Lack(
+    "its provider counts thinking with the output", {"usage": {"input": 210, "output": 31, "cached": 128}}, 1
+)
+
+
+def _refused(status: int) -> Mapping[str, Lack]:
+    """Another status for a wrong key."""
+    said = {"trouble": {"kind": "status", "status": status}}
+    return {"wrong key": Lack(f"its provider says {status}", said, 1)}
+
+
+def _counted(lack: Lack) -> Mapping[str, Lack]:
+    return {"usage": lack, "usage in a stream": lack}
+
 
 CLIENTS: tuple[Client, ...] = (
     Client("openai", "openai", "drive_openai", "chat", "openai_chat", flavour="vllm", lacks=_NO_MONEY),
@@ -133,9 +154,38 @@ CLIENTS: tuple[Client, ...] = (
         lacks=_NO_MONEY | _RUNS_AGENTS,
     ),
     Client(
+        "google-genai",
+        "google-genai",
+        "drive_google_genai",
+        "content",
+        "gemini",
+        lacks={**_NO_MONEY, **_refused(400)},
+        notes={"retry-after": "does not look at it: waits a second of its own"},
+    ),
+    Client(
+        "ollama",
+        "ollama",
+        "drive_ollama",
+        "chat",
+        "ollama",
+        lacks={**_NO_RETRIES, **_counted(_COUNTS_TWO)},
+        vector_size=768,
+    ),
+    Client(
+        "boto3",
+        "boto3",
+        "drive_boto3",
+        "converse",
+        "bedrock",
+        lacks={**_NO_MONEY, **_refused(403), **_counted(_COUNTS_THREE), **_ONE_A_REQUEST},
+        vector_size=1024,
+    ),
+    Client(
         "openai", "openai", "drive_openai", "chat", "openai_chat", "Node", "vllm", lacks=_NO_MONEY, notes=_OWN_LIMIT
     ),
-    Client("openai", "openai", "drive_openai", "responses", "openai_responses", "Node", lacks=_NO_MONEY, notes=_OWN_LIMIT),
+    Client(
+        "openai", "openai", "drive_openai", "responses", "openai_responses", "Node", lacks=_NO_MONEY, notes=_OWN_LIMIT
+    ),
     Client(
         "@anthropic-ai/sdk",
         "@anthropic-ai/sdk",

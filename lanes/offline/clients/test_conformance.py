@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,7 @@ def drive(client: Client, ask: Ask) -> Said:
     if client.language == "Node":
         missing = node_clients.why_missing(client.package)
     else:
-        missing = client.package if importlib.util.find_spec(client.module) is None else ""
+        missing = "" if _is_there(client.module) else client.package
     if missing:
         not_run("missing-dependency", f"{missing}; tox -e offline-clients has it, with node on the machine")
     if client.language == "Node":
@@ -45,6 +44,13 @@ def drive(client: Client, ask: Ask) -> Said:
     except Exception as error:  # noqa: BLE001 - whatever a client raises is what it says
         said.trouble = trouble_of(error)
     return said
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is not there either
+        return False
 
 
 def facts_of(said: Said, client: Client, expected: Mapping[str, object]) -> dict[str, object]:
@@ -60,7 +66,7 @@ def facts_of(said: Said, client: Client, expected: Mapping[str, object]) -> dict
         "thought": said.thought,
         "usage": said.usage,
         "data": said.data,
-        "are_vectors": said.vectors == [list(vector_of(one, 1536)) for one in TEXTS],
+        "are_vectors": said.vectors == [list(vector_of(one, client.vector_size)) for one in TEXTS],
         "trouble": {"kind": trouble.kind, "status": trouble.status} if trouble else None,
         "has_failed": trouble is not None,
         "is_refused_for_quota": (trouble.status if trouble else 0) == quota.status and quota.message in message,
