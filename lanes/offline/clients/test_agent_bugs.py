@@ -1,4 +1,4 @@
-"""An agent with a bug, through the published clients: it meets the provider's own refusal, and the journal names the rule."""
+"""An agent with a bug, through published clients: the provider's own refusal, and the rule by name in the journal."""
 
 from __future__ import annotations
 
@@ -42,16 +42,18 @@ SENDERS = (
 
 def send(sender: Sender, url: str, bodies: list[Body]) -> list[tuple[int, str]]:
     """Send the requests one after the other with one client; for each what came: status and words."""
-    if sender.language == "Node":
-        missing = node_clients.why_missing(sender.package)
-        if not missing:
-            ask = {"url": url, "key": KEY, "way": sender.way, "bodies": bodies}
-            return [(status, words) for status, words in node_clients.run("send", ask)]
-    else:
-        missing = "" if importlib.util.find_spec(sender.package) else sender.package
-        if not missing:
-            return _send_from_here(sender, url, bodies)
-    not_run("missing-dependency", f"{missing}; tox -e offline-clients has it, with node on the machine")
+    is_node = sender.language == "Node"
+    missing = node_clients.why_missing(sender.package) if is_node else _why_missing(sender.package)
+    if missing:
+        not_run("missing-dependency", f"{missing}; tox -e offline-clients has it, with node on the machine")
+    if not is_node:
+        return _send_from_here(sender, url, bodies)
+    ask = {"url": url, "key": KEY, "way": sender.way, "bodies": bodies}
+    return [(status, words) for status, words in node_clients.run("send", ask)]
+
+
+def _why_missing(package: str) -> str:
+    return "" if importlib.util.find_spec(package) else package
 
 
 def _send_from_here(sender: Sender, url: str, bodies: list[Body]) -> list[tuple[int, str]]:
