@@ -5,12 +5,13 @@ Room: pure data. The spelling on disk lives in json_form; what each field may ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from harness.model.call import ReasoningEffort, ToolSchema
 from harness.model.chunks import Chunk, Failure, Usage
 from harness.model.messages import CallId, JsonObject, Message, MessageId, SessionId
+from harness.model.records import made_often
 
 LOG_VERSION = 0
 
@@ -51,6 +52,7 @@ class TurnReason:
     failure: Failure | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class TurnStart:
     """turn/start"""
@@ -58,6 +60,7 @@ class TurnStart:
     turn: int
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
     """turn/end"""
@@ -66,6 +69,7 @@ class TurnEnd:
     reason: TurnReason
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class StepStart:
     """step/start"""
@@ -74,6 +78,7 @@ class StepStart:
     step: int
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class StepEnd:
     """step/end"""
@@ -82,6 +87,7 @@ class StepEnd:
     step: int
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class UserMessage:
     """user/message, a surface event: the payload on disk is the message itself."""
@@ -89,6 +95,7 @@ class UserMessage:
     message: Message
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class AssistantChunk:
     """assistant/chunk"""
@@ -98,6 +105,7 @@ class AssistantChunk:
     chunk: Chunk
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
     """assistant/message, a surface event; cites the chunks of the attempt that succeeded."""
@@ -108,6 +116,7 @@ class AssistantMessage:
     usage: Usage | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """tool/call, written right before the call starts; arguments is the raw string."""
@@ -127,6 +136,7 @@ class ToolErrorInfo:
     code: str
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """tool/result, a surface event; cites the tool/call it answers."""
@@ -203,6 +213,7 @@ class LlmRetryStarted:
     retry: int
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class RemovedItem:
     """What became of a message that left the inbox; turn is set for claimed."""
@@ -212,6 +223,7 @@ class RemovedItem:
     turn: int | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class InboxSpliced:
     """agent/inbox/spliced: one change of one of the two queues.
@@ -332,7 +344,8 @@ class Replace:
 SurfaceOp: TypeAlias = Literal["append"] | Replace
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@made_often
+@dataclass(frozen=True, slots=True)
 class Event:
     """One entry of a log.
 
@@ -348,30 +361,8 @@ class Event:
     source_event_seqs: tuple[int, ...] | None = None
     ignorable: bool = False
 
-    def __init__(
-        self,
-        seq: int,
-        time: int,
-        payload: Payload,
-        surface_op: SurfaceOp | None = None,
-        source_event_seqs: tuple[int, ...] | None = None,
-        ignorable: bool = False,
-    ) -> None:
-        # What dataclass would write takes more than twice as long, and a long log makes a million of these.
-        _set_seq(self, seq)
-        _set_time(self, time)
-        _set_payload(self, payload)
-        _set_surface_op(self, surface_op)
-        _set_source_event_seqs(self, source_event_seqs)
-        _set_ignorable(self, ignorable)
-
     @property
     def type(self) -> str:
         """The event's type as spelled on disk."""
         payload = self.payload
         return payload.type if isinstance(payload, ForeignPayload) else EVENT_TYPES[type(payload)]
-
-
-_set_seq, _set_time, _set_payload, _set_surface_op, _set_source_event_seqs, _set_ignorable = (
-    Event.__dict__[field.name].__set__ for field in fields(Event)
-)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from harness.model.messages import CallId, ContentBlock, JsonObject
+from harness.model.records import made_often
 
 BlockType = Literal["text", "reasoning", "tool-call"]
 FinishKind = Literal["stop", "tool-calls", "max-tokens", "aborted", "error"]
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class BlockStart:
     """A block opens under a non-negative index that is not open now."""
@@ -22,6 +24,7 @@ class BlockStart:
     block_type: BlockType
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """Text for the open text block of that index."""
@@ -30,6 +33,7 @@ class TextDelta:
     text: str
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     """Reasoning for the open reasoning block of that index."""
@@ -38,6 +42,7 @@ class ReasoningDelta:
     text: str
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """A fragment of a tool call; arguments_delta grows the arguments, name comes once."""
@@ -48,6 +53,7 @@ class ToolCallDelta:
     name: str | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class BlockEnd:
     """The block of that index is complete; block is its whole content."""
@@ -56,6 +62,7 @@ class BlockEnd:
     block: ContentBlock
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one answer; the counts are disjoint, absent means not reported."""

@@ -1,13 +1,15 @@
 """Messages and the content blocks they are made of.
 
-Room: pure data; imports nothing of ours. Values are frozen, sequences are tuples.
+Room: pure data. Values are frozen, sequences are tuples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
+
+from harness.model.records import made_often
 
 SessionId = NewType("SessionId", str)
 MessageId = NewType("MessageId", str)
@@ -19,6 +21,7 @@ JsonObject: TypeAlias = "Mapping[str, Json]"
 Role = Literal["system", "user", "assistant"]
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     """Plain text."""
@@ -26,6 +29,7 @@ class TextBlock:
     text: str
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ReasoningBlock:
     """Text the model thought with; never part of the answer."""
@@ -55,6 +59,7 @@ class ImageBlock:
     attachment: AttachmentRef
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolCallBlock:
     """A request by the model to run a tool; arguments is the raw string as the model wrote it."""
@@ -64,6 +69,7 @@ class ToolCallBlock:
     arguments: str
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolResultBlock:
     """The answer to one tool call."""
@@ -89,6 +95,7 @@ class PluginSource:
     form: Literal["instructions", "catalog", "snapshot", "notice", "relay", "recall"] | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ModelSource:
     """A model; replay_state is what its provider wants back with this message, opaque to everyone else."""
@@ -98,6 +105,7 @@ class ModelSource:
     replay_state: JsonObject | None = None
 
 
+@made_often
 @dataclass(frozen=True, slots=True)
 class ToolSource:
     """A tool that answered the call."""
@@ -108,7 +116,8 @@ class ToolSource:
 Source: TypeAlias = UserSource | PluginSource | ModelSource | ToolSource
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@made_often
+@dataclass(frozen=True, slots=True)
 class Message:
     """One entry of what the model sees. Tool results travel as user messages with one ToolResultBlock."""
 
@@ -116,22 +125,6 @@ class Message:
     role: Role
     content: tuple[ContentBlock, ...]
     source: Source
-
-    def __init__(
-        self,
-        id: MessageId,  # noqa: A002 - the field is called so
-        role: Role,
-        content: tuple[ContentBlock, ...],
-        source: Source,
-    ) -> None:
-        # What dataclass would write takes twice as long, and a long log holds a million of these.
-        _set_id(self, id)
-        _set_role(self, role)
-        _set_content(self, content)
-        _set_source(self, source)
-
-
-_set_id, _set_role, _set_content, _set_source = (Message.__dict__[field.name].__set__ for field in fields(Message))
 
 
 def text_of(message: Message) -> str:
