@@ -59,7 +59,10 @@ def run(script: str, given: Mapping[str, Json], *arguments: str) -> Any:
 
 
 def install() -> str:
-    """Install what the lock names, unless it is there already. Shape: what was done, for a person."""
+    """Install what the lock names, unless it is there already.
+
+    Shape: what was done, for a person. Raises: OSError, and CalledProcessError when npm fails; npm has said why.
+    """
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         return "node or npm is not on this machine: the clients for Node will show as not run"
@@ -88,4 +91,7 @@ def _place(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.stderr.write(f"node clients: {install()}\n")
+    try:
+        sys.stderr.write(f"node clients: {install()}\n")
+    except (OSError, subprocess.CalledProcessError) as problem:
+        sys.exit(f"node clients: they could not be installed: {problem}\n  fix: see what npm says above, and try again")

@@ -22,6 +22,7 @@ KEYS = {"DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
 KNOWN_KEYS = {
     "base",
     "commands",
+    "commands_pre",
     "depends",
     "deps",
     "description",
