@@ -108,6 +108,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._state == "head" and not self._buffer:
+            self.patience = 0
             self._take(self._whole(data))
         elif self._state == "answering":
             self._buffer += data
@@ -122,6 +123,13 @@ class Connection(asyncio.Protocol):
         self._state = "leaving"
         if self._transport is not None:
             self._transport.abort()
+
+    def hurry(self) -> None:
+        """The request took too long to arrive: refuse it, in the provider's form once it is known who asks."""
+        if self._asking is None or self._state == "head":
+            self.turn_away(408)
+        else:
+            self._refuse(self._mock.too_slow(self._asking.caller))
 
     def turn_away(self, status: int) -> None:
         """Say why and close; what the client still sends is not read."""
@@ -186,12 +194,12 @@ class Connection(asyncio.Protocol):
                 body = b"".join(self._parts)
                 self._parts = []
             return self._answer(body, rest)
-        chunks = self._chunks
-        if chunks is None:
+        chunks, asking = self._chunks, self._asking
+        if chunks is None or asking is None:
             raise FramingError(400)
         following = chunks.feed(data)
         if chunks.is_too_large:
-            self._refuse_size(chunks.size_bytes)
+            self._refuse_size(asking, chunks.size_bytes)
             return None
         if following is None:
             return None
@@ -222,9 +230,8 @@ class Connection(asyncio.Protocol):
         asking, length = self._known.read(data[:end])
         self._asking = asking
         if length > self._mock.limits.body_bytes:
-            self._refuse_size(length)
+            self._refuse_size(asking, length)
             return None
-        self.patience = 0
         rest = data[end:]
         if not length and not asking.is_chunked:
             return self._answer(b"", rest)
@@ -238,10 +245,13 @@ class Connection(asyncio.Protocol):
 
     # Answering
 
-    def _refuse_size(self, size_bytes: int) -> None:
-        if self._asking is not None:
-            exchange = self._mock.too_large(self._asking.caller, size_bytes)
-            self._deliver(exchange, replace(self._asking.framing, is_last=True))
+    def _refuse_size(self, asking: Asking, size_bytes: int) -> None:
+        self._refuse(self._mock.too_large(asking.caller, size_bytes))
+
+    def _refuse(self, exchange: Exchange) -> None:
+        """Say why and go, in the middle of a request."""
+        if self._asking is not None and self._outlet is not None:
+            deliver_whole(exchange, replace(self._asking.framing, is_last=True), self._outlet)
         self._leave()
 
     def _answer(self, body: bytes, rest: bytes) -> bytes | None:

@@ -71,10 +71,9 @@ def head_of(status: int, content_type: str, *more: tuple[str, str]) -> Head:
     return Head(status, (("content-type", content_type), SCRIPTED, *more))
 
 
-def refuse_size(caller: Caller, size_bytes: int, limit_bytes: int, script: Script, number: int) -> Decision:
-    """Turn down a body over the limit, which a face did not read to its end."""
-    message = f"the request body of {size_bytes} bytes is over the limit of {limit_bytes} bytes"
-    refusal = Refusal(413, "body_too_large", message, caller.dialect.usual_error(413, None)[0])
+def refuse_unread(caller: Caller, status: int, rule: str, message: str, script: Script, number: int) -> Decision:
+    """Turn down a request whose body a face did not read to its end."""
+    refusal = Refusal(status, rule, message, caller.dialect.usual_error(status, None)[0])
     return _refuse(refusal, caller.dialect, script, number, caller.secrets)
 
 

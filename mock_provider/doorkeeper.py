@@ -15,6 +15,7 @@ from mock_provider.mock import Mock
 
 RESERVED_FILES = 256  # of the process's open files: journal, loop, a test around us, and two turns' worth of accepting
 MIN_CONNECTIONS = 16
+MAX_FILES = 65_536
 TURNS = 4  # of the clock in the shorter of the times that a client has; it is late by at most a quarter of it
 MAX_TURN_S = 1.0
 
@@ -67,10 +68,18 @@ class Doorkeeper:
                     connection.shut()
             elif connection.is_receiving:
                 if waited_s > limits.receive_s:
-                    connection.turn_away(408)
+                    connection.hurry()
             elif connection.is_idle and waited_s > limits.idle_s:
                 connection.shut()
         self._clock = loop.call_later(self._turn_s, self._turn, loop)
+
+
+def allow_many_files() -> None:
+    """Let this process have as many open files as it may, within reason: every connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _places() -> int:

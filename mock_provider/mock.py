@@ -13,7 +13,7 @@ from pathlib import Path
 from mock_provider.asked import Refusal
 from mock_provider.caller import LENGTH, Caller, Callers
 from mock_provider.control import answer_control
-from mock_provider.deciding import JSON_TYPE, Checked, Decider, Decision, Request, head_of, refuse_size
+from mock_provider.deciding import JSON_TYPE, Checked, Decider, Decision, Request, head_of, refuse_unread
 from mock_provider.dialects.table import BASE_PATHS
 from mock_provider.errors import UsageError, VerdictError
 from mock_provider.exchange import Exchange
@@ -239,9 +239,17 @@ class Mock:
 
     def too_large(self, caller: Caller, size_bytes: int) -> Exchange:
         """Refuse a body over the limit, which a face did not read to its end."""
+        what = f"the request body of {size_bytes} bytes is over the limit of {self.limits.body_bytes} bytes"
+        return self._turn_down(caller, 413, "body_too_large", what, size_bytes)
+
+    def too_slow(self, caller: Caller) -> Exchange:
+        """Refuse a body that does not come to its end."""
+        what = f"the request body did not arrive within {self.limits.receive_s:g} s"
+        return self._turn_down(caller, 408, "body_too_slow", what)
+
+    def _turn_down(self, caller: Caller, status: int, rule: str, message: str, size_bytes: int = 0) -> Exchange:
         with self._lock:
-            limit = self.limits.body_bytes
-            decision = refuse_size(caller, size_bytes, limit, self.script, self._play.number + 1)
+            decision = refuse_unread(caller, status, rule, message, self.script, self._play.number + 1)
             return self._carry_out(decision, caller, size_bytes, None)
 
     def _question(self, caller: Caller, body: bytes) -> Question:

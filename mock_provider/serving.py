@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from mock_provider.dialects.table import BASE_PATHS
+from mock_provider.doorkeeper import allow_many_files
 from mock_provider.json_values import JsonObject
 from mock_provider.mock import Mock
 from mock_provider.ready_file import ReadyFile
@@ -47,6 +48,7 @@ def serve_until_stopped(
     Raises: UsageError when the address or the ready file cannot be used.
     """
     warn_about_host(host)
+    allow_many_files()
     ready = None if ready_file is None else ReadyFile(ready_file)
     try:
         with asyncio.Runner(loop_factory=choose_loop(is_fast=is_fast)) as runner:
