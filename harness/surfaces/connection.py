@@ -18,7 +18,7 @@ from harness.transport.rpc import Handler, Peer, RpcError, Sink, Source, Told
 from harness.transport.stdio import StandardStreams
 
 DRAIN_S = 5.0  # what a client gets to see the ends of its turns when the process is told to go
-_EXITS = {signal.SIGTERM: 0, signal.SIGINT: 130}
+_EXITS: Mapping[int, int] = {signal.SIGTERM: 0, signal.SIGINT: 130}
 
 Say = Callable[[str], None]
 
@@ -91,6 +91,7 @@ async def serve(served: Served, line: Line) -> int:
 async def serve_streams(streams: StandardStreams, command: str, make: Callable[[Say], Served]) -> int:
     """Serve on the standard streams of the process, which ends on SIGTERM with 0 and on SIGINT with 130.
 
+    A signal after that changes nothing any more: there are clients that send one as soon as shutdown is answered.
     Raises: UsageError when standard input or output was closed from the start; whatever make raises.
     """
 
@@ -103,17 +104,17 @@ async def serve_streams(streams: StandardStreams, command: str, make: Callable[[
     line = Line(DescriptorSource(streams.input_descriptor), DescriptorSink(streams.output_descriptor), say)
     loop = asyncio.get_running_loop()
 
-    def on_signal(number: signal.Signals) -> None:
+    def hear(number: int) -> None:
         if not line.told.done():
             line.told.set_result(_EXITS[number])
 
     for number in _EXITS:
-        loop.add_signal_handler(number, on_signal, number)
+        signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(hear, number))
     try:
         return await serve(served, line)
     finally:
         for number in _EXITS:
-            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
 
 
 async def _result_of(told: asyncio.Future[int]) -> bool:
