@@ -230,6 +230,9 @@ def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:
     told = _first(flags.session_root, environ.get("HARNESS_SESSION_ROOT"), environ.get("DSH_SESSION_ROOT"))
     if told is not None:
         return Path(told).expanduser().absolute()
+    dsh_home = _first(environ.get("DSH_HOME"))  # the folder that published clients give the program for all it keeps
+    if dsh_home is not None:
+        return Path(dsh_home).expanduser().absolute() / "sessions"
     state = environ.get("XDG_STATE_HOME", "")
     home = environ.get("HOME", "")
     if Path(state).is_absolute():  # the directory specification says to ignore a relative one

@@ -21,6 +21,7 @@ MAX_SAFE_INTEGER = 2**53 - 1  # what a client written in JavaScript can count ex
 SERVER_NAME = "deepseek-harness-sdk-runtime"  # published clients know the wire by this name
 SERVER_VERSION = "0.0.1"
 EFFORTS: tuple[ReasoningEffort, ...] = ("low", "medium", "high")
+_PROVIDERS = {"deepseek-official": "deepseek"}  # what the published clients ask for when nobody chose
 _BLOCKS = {"text": {"text"}, "reasoning": {"text"}, "image": {"attachment"}}
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -59,11 +60,16 @@ def read_initialize(params: JsonObject) -> Initialize:
         _refuse("reasoningEffort", f"expected one of {', '.join(EFFORTS)}")
     return Initialize(
         cwd=read_text(params, "cwd"),
-        provider=read_text(params, "provider"),
+        provider=_read_provider(params),
         model=read_text(params, "model"),
         max_tokens=_read_max_tokens(params.get("maxTokens")),
         effort=next((known for known in EFFORTS if known == effort), None),
     )
+
+
+def _read_provider(params: JsonObject) -> str:
+    name = read_text(params, "provider")
+    return _PROVIDERS.get(name, name)
 
 
 def read_prompt(params: JsonObject) -> Prompt:

@@ -119,8 +119,10 @@ def test_a_refused_key_is_never_in_the_message_and_no_key_in_the_representation(
         ({"XDG_STATE_HOME": "relative"}, Flags(), "/home/someone/.local/state/five-lanes/sessions"),
         ({"HARNESS_SESSION_ROOT": "/told"}, Flags(), "/told"),
         ({"HARNESS_SESSION_ROOT": "/told"}, Flags(session_root="/flag"), "/flag"),
+        ({"DSH_HOME": "/dsh"}, Flags(), "/dsh/sessions"),
+        ({"DSH_HOME": "/dsh", "DSH_SESSION_ROOT": "/told"}, Flags(), "/told"),
     ],
-    ids=["home", "state-folder", "relative-state-folder-is-ignored", "variable", "flag"],
+    ids=["home", "state-folder", "relative-state-folder-is-ignored", "variable", "flag", "dsh-home", "dsh-root"],
 )
 def test_sessions_live_in_the_state_folder_unless_told_otherwise(
     environ: dict[str, str], flags: Flags, root: str

@@ -77,6 +77,17 @@ async def test_SV03_an_unknown_provider_is_refused_and_changes_nothing(tmp_path:
     assert bench.script.requests[0]["model"] == "m"
 
 
+async def test_SV22_the_provider_that_published_clients_ask_for_by_themselves_is_known(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("ok"))
+    hello = await bench.hello(provider="deepseek-official", model="deepseek-v4-flash")
+    await bench.prompt("a")
+    await bench.idle()
+    await bench.leave()
+    assert (hello["serverInfo"]["name"], bench.script.requests[0]["model"]) == (
+        "deepseek-harness-sdk-runtime", "deepseek-v4-flash",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("field", ["cwd", "provider", "model"])
 @pytest.mark.parametrize("value", [None, "", 5, {}], ids=repr)
 async def test_a_handshake_names_the_field_it_refuses(tmp_path: Path, field: str, value: Any) -> None:
