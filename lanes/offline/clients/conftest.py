@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import mock_provider
+from lanes.offline.clients.protocol.matrix import pytest_terminal_summary as pytest_terminal_summary  # a hook
 from lanes.plugin import not_run
 from mock_provider.json_values import JsonObject
 
