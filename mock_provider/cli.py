@@ -69,6 +69,8 @@ def _dispatch(given: list[str]) -> int:
         return 0
     if command == "serve":
         return _serve(arguments)
+    if command == "record":
+        return _record(arguments, wrapped or [])
     return _run(arguments, wrapped or [])
 
 
@@ -102,6 +104,23 @@ def _run(arguments: argparse.Namespace, wrapped: list[str]) -> int:
         grace_s=arguments.grace,
         is_fast=not arguments.plain,
     )
+
+
+def _record(arguments: argparse.Namespace, wrapped: list[str]) -> int:
+    from mock_provider.recording.session import Wish, record  # its client takes longer to load than a server to start
+
+    wish = Wish(
+        upstream=arguments.upstream,
+        folder=arguments.out,
+        host=arguments.host,
+        port=arguments.port,
+        names=tuple(arguments.secret),
+        may_replace=arguments.replace,
+        keeps_transient=arguments.keep_transient,
+        ready_file=arguments.ready_file,
+        command=tuple(wrapped),
+    )
+    return record(wish)
 
 
 def _load(path: Path, limits: Limits, seed: int | None) -> Script:

@@ -5,6 +5,7 @@ Anyone may come in; this room imports nothing of ours.
     MockError          code, where, expected, fix, exit_code
     ├── UsageError     the person: arguments, names, files they named                       exit 2
     ├── ScriptError    the script: every problem found, each with its place                 exit 2
+    ├── RecordingError the recording: nothing in it, or a secret that cannot be removed     exit 1
     └── VerdictError   the play did not go as scripted: left over, unmatched, invalid       exit 3
 """
 
@@ -50,6 +51,16 @@ class UsageError(MockError):
 
     code = "USAGE"
     exit_code = 2
+
+
+class RecordingError(MockError):
+    """A recording that cannot be kept; nothing was written."""
+
+    code = "RECORDING"
+
+    def at(self, where: str) -> RecordingError:
+        """The same error with its place."""
+        return RecordingError(self.what, where=where, expected=self.expected, fix=self.fix, code=self.error_code)
 
 
 class VerdictError(MockError):

@@ -87,7 +87,7 @@ def read_request(text: str, name: str, script: Script, dialect: str | None) -> I
     return Incoming(
         method=method if isinstance(method, str) else "POST",
         target=str(content["path"]) if is_whole else _address(spoken or "openai_chat", content),
-        headers=_with_key(given, script, spoken),
+        headers=with_key(given, script, spoken),
         body=json.dumps(body).encode("ascii"),
     )
 
@@ -119,8 +119,8 @@ def _address(dialect: str, body: JsonObject) -> str:
     return path
 
 
-def _with_key(headers: Mapping[str, str], script: Script, dialect: str | None) -> dict[str, str]:
-    """The headers with a key in every place where one may stand; those of a journal are hidden there."""
+def with_key(headers: Mapping[str, str], script: Script, dialect: str | None) -> dict[str, str]:
+    """The headers with a key in every place where one may stand; those of a journal or a recording are hidden there."""
     key = script.api_key or DUMMY_KEY
     filled = {name: value for name, value in headers.items() if value != MARK}
     if not filled.get("authorization"):

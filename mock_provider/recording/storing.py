@@ -1,0 +1,135 @@
+"""From what was seen to the files: cleaned, written beside, looked through, played back, and only then put in place.
+
+Room: files; the command comes in.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mock_provider.errors import RecordingError, UsageError
+from mock_provider.recording.cassette import Facts, compose_cassettes
+from mock_provider.recording.cleaning import Cleaner
+from mock_provider.recording.decoding import read_turn
+from mock_provider.recording.exchanges import Clean, Seen
+from mock_provider.recording.playing_back import differences
+from mock_provider.recording.scripting import compose_script, find_chains
+
+SCRIPT_NAME = "script.yaml"
+CASSETTE_NAME = "cassette.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recording ready to be stored.
+
+    Shape: files by name; lines say what it holds and what was left out; problems say why there is no script.
+    """
+
+    files: dict[str, str]
+    lines: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def check_folder(folder: Path, *, may_replace: bool) -> None:
+    """See at once whether the files could be put there. Raises: UsageError."""
+    if folder.is_dir() and not may_replace and any(folder.iterdir()):
+        raise UsageError("the folder is not empty", where=str(folder), fix="choose another one, or add --replace")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("this is no folder", where=str(folder), fix="choose another name")
+
+
+def compose_recording(
+    seen: Sequence[Seen], facts: Facts, upstream: str, *, names: Sequence[str] = (), keeps_transient: bool = False
+) -> Recording:
+    """Make the files of a recording.
+
+    Raises: RecordingError when there is nothing to keep, or a secret is left.
+    """
+    whole = [one for one in seen if one.is_whole and one.status]
+    kept = [one for one in whole if keeps_transient or not one.is_transient]
+    cleaner = Cleaner(names)
+    for one in seen:  # also of those that are not kept: their secrets may stand in others
+        cleaner.learn(one)
+    cleaned = [(one, cleaner.clean(one, upstream)) for one in kept]
+    texts = [clean for _, clean in cleaned if clean is not None]
+    lines = [
+        f"{_answers(len(texts))} recorded",
+        *_left_out(len(seen) - len(whole), "did not come to an end"),
+        *_left_out(len(whole) - len(kept), "may pass at another time (--keep-transient keeps it)"),
+        *_left_out(len(kept) - len(texts), "is no text"),
+    ]
+    if not texts:
+        raise RecordingError("nothing to keep", expected="an answer that came to its end", fix="\n  ".join(lines))
+    files, problems, more = _compose(texts, facts)
+    for name, text in files.items():
+        found = cleaner.findings(text)
+        if found:
+            what = f"a secret is still in {name}: {'; '.join(found)}"
+            fix = "name the header or field: --secret NAME; nothing was written"
+            raise RecordingError(what, expected="no secret in any form", fix=fix, code="RECORDING_SECRET")
+    return Recording(files, (*lines, *more), tuple(problems))
+
+
+def _answers(count: int) -> str:
+    return "1 answer" if count == 1 else f"{count} answers"
+
+
+def _left_out(count: int, why: str) -> list[str]:
+    return [f"{_answers(count)} left out: {why}"] if count else []
+
+
+def _compose(texts: Sequence[Clean], facts: Facts) -> tuple[dict[str, str], list[str], list[str]]:
+    turns = [read_turn(one) for one in texts]
+    chains = find_chains(turns)
+    groups: list[tuple[str, list[Clean]]] = [(CASSETTE_NAME, list(texts))]
+    if len(chains) > 1:  # a cassette is one conversation: those that went on side by side would mix their order
+        belongs = {id(turn.exchange): number for number, chain in enumerate(chains, start=1) for turn in chain.turns}
+        groups = [
+            (f"cassette-c{number}.yaml", [one for one in texts if belongs.get(id(one), 1) == number])
+            for number in range(1, len(chains) + 1)
+        ]
+    files: dict[str, str] = {}
+    for name, group in groups:
+        for part, text in enumerate(compose_cassettes(group, facts), start=1):
+            files[name if part == 1 else name.replace(".yaml", f"-{part}.yaml")] = text
+    asides = sum(not turn.needs_step for turn in turns)
+    more = [f"{_answers(asides)} needs no step of the script"] if asides else []
+    if asides == len(turns):
+        return files, [], [*more, "there is no script"]
+    problems: list[str] = []
+    for as_they_came, verbatim in ((False, False), (True, False), (True, True)):
+        script = compose_script(turns, name="recording", as_they_came=as_they_came, verbatim=verbatim)
+        problems = differences(script, turns)
+        if not problems:
+            return {**files, SCRIPT_NAME: script}, [], more
+    return files, problems, more
+
+
+def store(recording: Recording, folder: Path, *, may_replace: bool = False) -> None:
+    """Put all files in place at once: whoever looks sees all of them or none.
+
+    Raises: UsageError when the folder cannot be written.
+    """
+    beside = folder.with_name(f".{folder.name}.new")
+    old = folder.with_name(f".{folder.name}.old")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        for name, text in recording.files.items():
+            (beside / name).write_bytes(text.encode("utf-8"))
+        check_folder(folder, may_replace=may_replace)
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.replace(old)
+        beside.replace(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        what = f"the folder cannot be written: {error.strerror or error}"
+        raise UsageError(what, where=str(folder), fix="check the path") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
