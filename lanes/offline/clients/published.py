@@ -14,15 +14,16 @@ _MODULES = {"pydantic-ai-slim": "pydantic_ai", "openai-agents": "agents", "googl
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What a client does not have.
+    """What a client does not have, or has in another way.
 
-    Shape: `why` is one sentence for the table. With `said` or `requests` the client does something else instead, which
-    is tried like a feature; without, there is nothing to ask it for.
+    Shape: `why` is one sentence for the table. With `requests` the client does something else instead, which is tried
+    like a feature; without, there is nothing to ask it for. `has_it` says that the other way is as good.
     """
 
     why: str
     said: Mapping[str, object] = field(default_factory=dict)
     requests: int = 0
+    has_it: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,9 @@ _NO_MONEY = {
 }
 _NO_THOUGHT = Lack("drops `reasoning_content`, which OpenAI itself does not send", {"thought": ""}, 1)
 _DROPS_THOUGHT = {"reasoning": _NO_THOUGHT, "reasoning in a stream": _NO_THOUGHT}
-_RUNS_AGENTS = {"embeddings": Lack("has none: it runs agents")}
+_RUNS_AGENTS = {"embeddings": Lack("runs agents, and has none")}
 _OWN_LIMIT = {"time-out in a stream": "with an `AbortSignal`: its own limit ends when the answer begins"}
-_ONE_A_REQUEST = {"embeddings": Lack("asks for one text at a time", {"are_vectors": True}, 2)}
+_ONE_A_REQUEST = {"embeddings": Lack("asks for one text at a time", {"are_vectors": True}, 2, has_it=True)}
 _TRIES_NO_MORE = Lack("has no retries of its own")
 _NO_RETRIES = {"retry-after": _TRIES_NO_MORE, "server error": _TRIES_NO_MORE, "overloaded": _TRIES_NO_MORE}
 _COUNTS_TWO = Lack(
@@ -84,7 +85,7 @@ _COUNTS_THREE = Lack(
 def _refused(status: int) -> Mapping[str, Lack]:
     """Another status for a wrong key."""
     said = {"trouble": {"kind": "status", "status": status}}
-    return {"wrong key": Lack(f"its provider says {status}", said, 1)}
+    return {"wrong key": Lack(f"its provider says {status}", said, 1, has_it=True)}
 
 
 def _counted(lack: Lack) -> Mapping[str, Lack]:
