@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+from lanes.offline.clients import client_table
 from lanes.offline.clients.client_table import PAGE, page
 from lanes.offline.clients.features import FEATURES
 from lanes.offline.clients.published import CLIENTS
@@ -32,3 +35,14 @@ def test_each_lack_and_each_note_is_about_a_feature_of_the_table_and_says_why() 
 
 def test_each_client_has_a_name_of_its_own_in_the_tests() -> None:
     assert len({client.id for client in CLIENTS}) == len(CLIENTS)
+
+
+def test_every_package_for_node_is_pinned_by_integrity_and_by_no_address() -> None:
+    folder = Path(client_table.__file__).parent / "node"
+    packages = json.loads((folder / "package-lock.json").read_text("utf-8"))["packages"]
+    asked = json.loads((folder / "package.json").read_text("utf-8"))["dependencies"]
+    pinned = {name: entry for name, entry in packages.items() if name}
+
+    assert packages[""]["dependencies"] == asked
+    assert [name for name, entry in pinned.items() if not entry["integrity"].startswith("sha512-")] == []
+    assert [name for name, entry in pinned.items() if "resolved" in entry] == []
