@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mock_provider.asked import Refusal
 from mock_provider.caller import LENGTH, Caller, Callers
+from mock_provider.checks import check_request, check_requests
 from mock_provider.control import answer_control
 from mock_provider.deciding import JSON_TYPE, Checked, Decider, Decision, Request, head_of, refuse_unread
 from mock_provider.dialects.table import BASE_PATHS
@@ -22,6 +23,7 @@ from mock_provider.gates import Gate, Latch
 from mock_provider.incoming import Incoming, read_body, unpack_body
 from mock_provider.journal import Entry, Journal
 from mock_provider.json_reader import Reader
+from mock_provider.json_values import Json
 from mock_provider.kept import Kept
 from mock_provider.limits import Limits
 from mock_provider.match import called
@@ -134,6 +136,17 @@ class Mock:
         verdict = self.verify()
         if not verdict.ok:
             raise VerdictError(f"{verdict}\njournal:\n{self.journal.text()}")
+
+    def check_requests(self, count: int) -> Sequence[Entry]:
+        """See that so many requests came. Shape: their entries. Raises: VerdictError with the journal."""
+        return check_requests(self.journal, count)
+
+    def check_request(self, at: int = -1, **conditions: Json) -> Entry:
+        """See that a request fits conditions, which are those of `expect`. Shape: its entry; at counts from 0.
+
+        Raises: VerdictError with the differences; UsageError for conditions that cannot be read.
+        """
+        return check_request(self.journal, self.script, at, conditions)
 
     def reset(self) -> None:
         """Begin again: cursors, journal, gates. Answers that wait at a gate are given up."""

@@ -22,6 +22,13 @@ def test_in_process_good(mock_provider):
     with httpx.Client(transport=face) as client:
         assert client.post(face.mock.base_url() + "/chat/completions", json=BODY, headers=HEADERS).status_code == 200
 
+def test_in_process_another_library(mock_provider):
+    import httpx2
+    face = mock_provider(script(step("hi", stream={"first_ms": 600000})), library="httpx2", virtual_time=True)
+    with httpx2.Client(transport=face, timeout=None) as client:
+        assert client.post(face.mock.base_url() + "/chat/completions", json=BODY, headers=HEADERS).status_code == 200
+    face.mock.check_request(last_user="x")
+
 def test_in_process_left_over(mock_provider):
     mock_provider(script(step("hi")))
 
@@ -62,7 +69,7 @@ def run_suite(folder: Path, source: str) -> str:
 
 def test_a_play_that_goes_wrong_fails_the_test_and_shows_the_journal(tmp_path: Path) -> None:
     output = run_suite(tmp_path, SUITE)
-    assert "4 passed, 2 errors" in output
+    assert "5 passed, 2 errors" in output
     assert "script: step 1 was never taken" in output
     assert "(no request arrived)" in output
     assert "#1 POST /v1/chat/completions → 400, complete: script: request 1 does not fit step 1" in output
