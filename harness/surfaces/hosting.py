@@ -1,6 +1,7 @@
 """The sessions that one process serves for somebody else: each opened once, all closed together.
 
-Room: the SDK and ACP servers come in. It knows who is alive and nothing of any wire.
+Room: the SDK and ACP servers come in. Composes no presets; model choice belongs to the host. It knows
+who is alive and nothing of any wire.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The methods of the Agent Client Protocol over the agents of this process.
 
-Room: the command line comes in through the connection. It has no loop of its own: a prompt is a message in an agent's
-inbox, and its answer a fold over what that agent's log says became of it.
+Room: the command line comes in through the connection. Composes no presets; model choice belongs to the host. It has
+no loop of its own: a prompt is a message in an agent's inbox, and its answer a fold over what that agent's log says.
 Source: Agent Client Protocol, version 1.
 """
 

@@ -1,6 +1,6 @@
 """One session of a connection: its prompt in flight, what its log says of that prompt, and its output.
 
-Room: the bridge comes in.
+Room: the bridge comes in. Composes no presets; model choice belongs to the host.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The server behind `harness sdk`: requests in, receipts and events out, over one connection.
 
-Room: serving comes in. It has no loop of its own: what it tells is a fold over the logs of the agents that assemble
-gives it.
+Room: the command line comes in through the connection. Composes no presets; model choice belongs to the host. It has
+no loop of its own: what it tells is a fold over the logs of the agents that assemble gives it.
 """
 
 from __future__ import annotations
