@@ -17,7 +17,7 @@ from mock_provider.dialects.codec import Dialect, Received, Reply, headers_of_er
 from mock_provider.faults import Head, Plan, plan_stream, plan_whole
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
-from mock_provider.match import Unmatched, called
+from mock_provider.match import Unmatched, called, explain_slow_pattern
 from mock_provider.model_rules import refuse_by_facts
 from mock_provider.pace import piece_tokens, stream_waits, whole_wait
 from mock_provider.patterns import Patterns
@@ -27,6 +27,7 @@ from mock_provider.random_faults import Draw, draw, hit
 from mock_provider.redaction import Redactor
 from mock_provider.routes import SUPPORTED
 from mock_provider.steps import Script
+from mock_provider.text_pattern import PatternTooSlow
 from mock_provider.values import value
 
 JSON_TYPE = "application/json"
@@ -130,22 +131,33 @@ class Decider:
             return _refuse(checked, dialect, self._script, number, secrets)
         if not isinstance(checked, Asked):
             return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
-        playback = self._play.playback
         history = History(checked.messages)
-        cursor = playback.find(checked, request.caller.naming, number, history)
-        if isinstance(cursor, Unmatched):
-            return self._unmatched(cursor, None, request, checked, number)
-        taken = playback.take(cursor, checked)
-        if isinstance(taken, Unmatched):
-            return self._unmatched(taken, cursor, request, checked, number)
+        try:
+            taken = self._take(request, checked, history, number)
+        except PatternTooSlow as slow:
+            return self._unmatched(explain_slow_pattern(self._script, slow), None, request, checked, number)
+        if isinstance(taken, Decision):
+            return taken
         try:
             return self._play_step(taken, checked, dialect, history)
         except CopyError as error:
+            cursor = taken.cursor
             name = cursor.conversation.name
             where = called(self._script, name)
             text = f"{where}: step {taken.step.number} {error} [SCRIPT_COPY]\n  fix: send it, or copy another field"
             unmatched = Unmatched("SCRIPT_COPY", text, name, taken.step.number)
             return self._unmatched(unmatched, cursor, request, checked, number)
+
+    def _take(self, request: Request, asked: Asked, history: History, number: int) -> Taken | Decision:
+        """Find the step. Shape: the decision when there is none. Raises: PatternTooSlow."""
+        playback = self._play.playback
+        cursor = playback.find(asked, request.caller.naming, number, history)
+        if isinstance(cursor, Unmatched):
+            return self._unmatched(cursor, None, request, asked, number)
+        taken = playback.take(cursor, asked)
+        if isinstance(taken, Unmatched):
+            return self._unmatched(taken, cursor, request, asked, number)
+        return taken
 
     def _play_step(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
         again = self._answer_again(taken, asked, dialect, history)

@@ -5,32 +5,30 @@ Room: pure; match and playback come in, the script rooms build the conditions.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from mock_provider.asked import Asked, AskedMessage, AskedResult
 from mock_provider.json_values import Json, JsonPath, canonical_json, find_value, is_same_json, quote
+from mock_provider.text_pattern import TextPattern
 
 
 @dataclass(frozen=True, slots=True)
 class TextRule:
-    """A condition on one text. Shape: pattern is compiled for kind "regex", else None."""
+    """A condition on one text. Shape: pattern is there for kind "regex", else None."""
 
     kind: Literal["equals", "contains", "regex", "absent"]
     value: str = ""
-    pattern: re.Pattern[str] | None = None
+    pattern: TextPattern | None = None
 
-    def find(self, text: str) -> re.Match[str] | bool:
-        """Whether the text fits; a match object when groups can be copied from it."""
+    def find(self, text: str) -> Mapping[str, str] | None:
+        """The groups that can be copied from a text that fits, None for one that does not. Raises: PatternTooSlow."""
         if self.kind == "equals":
-            return text == self.value
+            return {} if text == self.value else None
         if self.kind == "contains":
-            return self.value in text
-        if self.pattern is not None:
-            return self.pattern.search(text) or False
-        return False
+            return {} if self.value in text else None
+        return None if self.pattern is None else self.pattern.search(text)
 
     def describe(self) -> str:
         """Say the condition in words."""
@@ -112,7 +110,7 @@ class Expect:
         rules += [result.text for result in self.results]
         rules += [rule for _, rule in self.headers]
         rules += [rule.text for _, rule in self.values]
-        return frozenset(name for rule in rules if rule and rule.pattern for name in rule.pattern.groupindex)
+        return frozenset(name for rule in rules if rule and rule.pattern for name in rule.pattern.group_names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ _NOTHING_WANTED = Outcome()
 
 
 def compare(expect: Expect | None, asked: Asked) -> Outcome:
-    """Hold a request against conditions."""
+    """Hold a request against conditions. Raises: PatternTooSlow."""
     if expect is None:
         return _NOTHING_WANTED
     outcome = Outcome()
@@ -158,10 +156,9 @@ def _check(outcome: Outcome, field_name: str, rule: TextRule, texts: Iterable[st
             outcome.differences.append(Difference(field_name, "nothing", quote(found[-1])))
         return
     for text in found:
-        match = rule.find(text)
-        if match:
-            if not isinstance(match, bool):
-                outcome.groups.update({name: value or "" for name, value in match.groupdict().items()})
+        groups = rule.find(text)
+        if groups is not None:
+            outcome.groups.update(groups)
             return
     if not found:
         shown = "none"

@@ -5,12 +5,11 @@ Room: pure; only the script rooms come in.
 
 from __future__ import annotations
 
-import re
-
 from mock_provider.expect import CountRule, Expect, ResultRule, TextRule, ToolsRule, ValueRule
 from mock_provider.json_values import Json, JsonPath, parse_path
 from mock_provider.script_fields import Fields, Findings
 from mock_provider.script_source import Entries, Items, Node, Scalar, plain
+from mock_provider.text_pattern import PatternError, TextPattern
 
 EXPECT_KEYS = (
     "system",
@@ -60,8 +59,8 @@ def _rule(kind: str, value: str, node: Node, field: str, findings: Findings) -> 
     if kind == "contains":
         return TextRule("contains", value)
     try:
-        return TextRule("regex", value, re.compile(value))
-    except re.error as error:
+        return TextRule("regex", value, TextPattern(value))
+    except PatternError as error:
         findings.add(node.mark, field, f"not a regular expression: {error}", "SCRIPT_VALUE")
         return None
 

@@ -16,13 +16,14 @@ from mock_provider.dialects.table import DIALECTS
 from mock_provider.errors import UsageError
 from mock_provider.expect import Difference, Expect, compare
 from mock_provider.incoming import Incoming
-from mock_provider.json_values import Json, JsonObject
+from mock_provider.json_values import Json, JsonObject, quote
 from mock_provider.kept import Kept
 from mock_provider.match import last_words
 from mock_provider.play import Play
 from mock_provider.redaction import MARK, Redactor, redactor_for, secrets_of_body
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Conversation, Script
+from mock_provider.text_pattern import MAX_MATCH_S, PatternTooSlow
 
 DUMMY_KEY = "sk-mock"
 MODEL = "m"  # for dialects that have the model in the path, when the request does not say one
@@ -184,7 +185,10 @@ def _view(conversation: Conversation, asked: Asked, secrets: Redactor) -> Conver
 
 
 def _held(expect: Expect | None, asked: Asked, secrets: Redactor) -> tuple[Difference, ...]:
-    found = compare(expect, asked).differences
+    try:
+        found = compare(expect, asked).differences
+    except PatternTooSlow as slow:
+        return (Difference("regex", f"a match of {quote(slow.pattern)} in time", f"more than {MAX_MATCH_S:g} s"),)
     return tuple(Difference(one.field, one.expected, secrets.text(one.found)) for one in found)
 
 

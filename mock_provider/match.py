@@ -13,6 +13,7 @@ from mock_provider.expect import Difference, compare
 from mock_provider.json_values import quote
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Conversation, Script, Step
+from mock_provider.text_pattern import MAX_MATCH_S, PatternTooSlow
 
 NEAREST_LIMIT = 200  # steps looked at for the nearest one; a mistake must not cost more than the play
 _ORDINALS = ("a first", "a second", "a third", "a fourth", "a fifth", "a sixth", "a seventh", "an eighth", "a ninth")
@@ -77,6 +78,16 @@ def explain_several(script: Script, found: Sequence[Conversation], asked: Asked,
         "(header x-mock-conversation, path /c/NAME/, key sk-mock-NAME)"
     )
     return Unmatched("SCRIPT_AMBIGUOUS", text)
+
+
+def explain_slow_pattern(script: Script, slow: PatternTooSlow) -> Unmatched:
+    """A regular expression went astray."""
+    text = (
+        f"{script.name}: the regular expression {quote(slow.pattern)} took more than {MAX_MATCH_S:g} s on a text of "
+        f"{slow.length} characters [SCRIPT_REGEX]\n"
+        "  fix: leave its repetitions one way to match a text, such as [^,]* instead of .*, or use 'contains'"
+    )
+    return Unmatched("SCRIPT_REGEX", text)
 
 
 def explain_none(script: Script, asked: Asked, number: int) -> Unmatched:
