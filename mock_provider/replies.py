@@ -48,13 +48,13 @@ def comment(words: str) -> JsonObject:
     return {"comment": words}
 
 
-def error_event(message: str, **more: Json) -> JsonObject:
-    """An error inside a running stream."""
+def error_event(message: str = "", **more: Json) -> JsonObject:
+    """An error inside a running stream; `cause=` lets the dialect choose the words."""
     return {"error_event": {"message": message, **more}}
 
 
 def fault(kind: str) -> JsonObject:
-    """The stream dies here: reset, cut, end, stall or garbage."""
+    """The stream breaks here, or its next event is harmed; the kinds are those of the file."""
     return {"fault": kind}
 
 
@@ -73,9 +73,14 @@ def stall() -> JsonObject:
     return fault("stall")
 
 
-def http_error(status: int, **more: Json) -> JsonObject:
-    """An error status; `code=`, `message=`, `type=`, `retry_after=`, `headers=`, `body=` as in the file."""
-    return {"http_error": {"status": status, **more}}
+def random_faults(weights: Mapping[str, float], **more: Json) -> JsonObject:
+    """Faults by lot, for `fault=` of a step or a script; `seed=` and `in_a_row=` as in the file."""
+    return {"random": {"weights": dict(weights), **more}}
+
+
+def http_error(status: int | None = None, **more: Json) -> JsonObject:
+    """An error status, or `cause=`; `code=`, `message=`, `retry_after=`, `headers=`, `body=` as in the file."""
+    return {"http_error": more if status is None else {"status": status, **more}}
 
 
 def step(*parts: Mapping[str, Json] | str, expect: Mapping[str, Json] | None = None, **more: Json) -> JsonObject:

@@ -11,7 +11,7 @@ import pytest
 from mock_provider.errors import ScriptError
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.random_faults import Draw, all_random, draw, hit, say_seeds, with_seed
-from mock_provider.replies import conversation, script, step
+from mock_provider.replies import conversation, http_error, random_faults, script, step
 from mock_provider.script import ScriptLike, build_script, parse_script
 from mock_provider.steps import ErrorEvent, FaultAt, HttpError, RandomFaults, Step, Text
 
@@ -160,3 +160,9 @@ def test_random_stands_alone_and_the_script_knows_no_other_fault() -> None:
             build_script(script(step("hi", fault=fault)))
     with pytest.raises(ScriptError, match="unknown key 'kind'"):
         build_script(script(step("hi"), fault={"kind": "reset"}))
+
+
+def test_faults_and_causes_are_built_in_python_as_in_the_file(play: Start) -> None:
+    always = random_faults({"quota": 1}, seed=3, in_a_row=1)
+    run = play(script(step("hi", fault=always), http_error(cause="overloaded"), http_error(418)))
+    assert statuses(run, 4) == [429, 200, 503, 418]
