@@ -408,20 +408,20 @@ export class HarnessClient {
     let collector = null;
     /** @type {NodeJS.Timeout | undefined} */
     let timer;
+    const deadline = new AbortController();
     const partial = () => (collector ?? new RunCollector(sessionId, "")).result();
-    const work = async () => {
-      const messageId = await this.prompt(content, { sessionId });
-      collector = new RunCollector(sessionId, messageId, observer);
-      while (!collector.take(await subscription.next()));
-      return collector.result();
-    };
-    const deadline = new Promise((_, reject) => {
-      if (timeoutS === undefined) return;
-      const expire = () => reject(new RunTimeoutError(`the run did not end within ${timeoutS} s`, partial()));
-      timer = setTimeout(expire, timeoutS * 1000);
-    });
+    if (timeoutS !== undefined) {
+      timer = setTimeout(() => {
+        const late = new RunTimeoutError(`the run did not end within ${timeoutS} s`, partial());
+        deadline.abort(late);
+        subscription.fail(late);
+      }, timeoutS * 1000);
+    }
     try {
-      return /** @type {RunResult} */ (await Promise.race([work(), deadline]));
+      const messageId = await this.prompt(content, { sessionId, signal: deadline.signal });
+      collector = new RunCollector(sessionId, messageId, observer);
+      while (!collector.take(await subscription.next())) deadline.signal.throwIfAborted();
+      return collector.result();
     } catch (error) {
       if (error instanceof ServerDiedError) throw new ServerDiedError(error.status, error.tail, collector && partial());
       throw error;
@@ -434,11 +434,12 @@ export class HarnessClient {
   /**
    * Queue a prompt and give its receipt: the id of the message, which is in the durable inbox by then.
    *
-   * @param {string | JsonObject[]} content @param {{sessionId: string}} options @returns {Promise<string>}
+   * @param {string | JsonObject[]} content @param {{sessionId: string, signal?: AbortSignal}} options signal: until when
+   * @returns {Promise<string>}
    */
-  async prompt(content, { sessionId }) {
+  async prompt(content, { sessionId, signal }) {
     const contentBlocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
-    const { messageId } = await this.request("session/prompt", { sessionId, contentBlocks });
+    const { messageId } = await this.request("session/prompt", { sessionId, contentBlocks }, { signal });
     if (typeof messageId !== "string" || !messageId) throw new ProtocolError("a receipt without a messageId");
     return messageId;
   }
@@ -461,12 +462,12 @@ export class HarnessClient {
   /**
    * Any request of the wire.
    *
-   * @param {string} method @param {JsonObject} [params] @param {{timeoutS?: number}} [options]
+   * @param {string} method @param {JsonObject} [params] @param {{timeoutS?: number, signal?: AbortSignal}} [options]
    * @returns {Promise<JsonObject>}
    */
-  async request(method, params, { timeoutS } = {}) {
+  async request(method, params, { timeoutS, signal } = {}) {
     await this.start();
-    return this.ask(method, params, timeoutS ?? this.launch.requestTimeoutS ?? 30);
+    return this.ask(method, params, timeoutS ?? this.launch.requestTimeoutS ?? 30, signal);
   }
 
   /** Hear what a filter lets through, from now on. @param {(told: Told) => boolean} accepts @returns {Subscription} */
@@ -508,19 +509,26 @@ export class HarnessClient {
     }
   }
 
-  /** @param {string} method @param {JsonObject | undefined} params @param {number} timeoutS @returns {Promise<JsonObject>} */
-  async ask(method, params, timeoutS) {
+  /**
+   * @param {string} method @param {JsonObject | undefined} params @param {number} timeoutS @param {AbortSignal} [signal]
+   * @returns {Promise<JsonObject>}
+   */
+  async ask(method, params, timeoutS, signal) {
     const server = this.process;
     if (!server || this.closing) throw new ClientClosedError("the client was closed");
     if (server.isGone) throw await server.settledDeath();
-    const result = await this.exchange(server, method, params, timeoutS);
+    const result = await this.exchange(server, method, params, timeoutS, signal);
     const found = asObject(result);
     if (!found) throw new ProtocolError(`the result of ${method} is no object`);
     return found;
   }
 
-  /** @param {ServerProcess} server @param {string} method @param {JsonObject | undefined} params @param {number} timeoutS */
-  async exchange(server, method, params, timeoutS) {
+  /**
+   * @param {ServerProcess} server @param {string} method @param {JsonObject | undefined} params @param {number} timeoutS
+   * @param {AbortSignal} [signal]
+   */
+  async exchange(server, method, params, timeoutS, signal) {
+    signal?.throwIfAborted();
     this.count += 1;
     const id = `req_${this.count}`;
     /** @type {NodeJS.Timeout | undefined} */
@@ -530,6 +538,7 @@ export class HarnessClient {
         this.pending.set(id, { resolve: resolveAnswer, reject });
         const late = `${method} was not answered within ${timeoutS} s; it stays running on the server`;
         timer = setTimeout(() => reject(new RequestTimeoutError(late)), timeoutS * 1000);
+        signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
         server.write({ jsonrpc: "2.0", id, method, ...defined({ params }) });
       });
     } finally {
