@@ -199,12 +199,11 @@ class Delivery:
 
     async def _pass(self, action: Wait) -> bool:
         gate = self._mock.gate(action.gate)
-        gate.waiting += 1
-        gate.arrival.open()
+        gate.enter()
         try:
             opened = await gate.door.opened(self._mock.gate_timeout_s)
         finally:
-            gate.waiting -= 1
+            gate.leave()
         if gate.is_abandoned:
             self._abort("closed")
             return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 
 class Latch:
@@ -69,11 +70,13 @@ class Gate:
     """A named place in the script.
 
     Shape: reached opens as soon as an answer waits here; waiting counts those that wait now.
-    abandoned is set when the play was reset or closed: waiters then give up.
+    abandoned is set when the play was reset or closed: waiters then give up. told, if it is set, hears of what is done
+    here, "open", "enter" or "leave", before it is.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, told: Callable[[str, str], None] | None = None) -> None:
         self.name = name
+        self._told = told
         self.door = Latch()
         self.arrival = Latch()
         self.waiting = 0
@@ -86,7 +89,31 @@ class Gate:
 
     def open(self) -> None:
         """Let every answer that waits here, or comes later, go on."""
+        if self._told is not None:
+            self._told(self.name, "open")
         self.door.open()
+
+    def enter(self) -> None:
+        """An answer begins to wait here."""
+        if self._told is not None:
+            self._told(self.name, "enter")
+        self.take_in("enter")
+
+    def leave(self) -> None:
+        """An answer waits here no more."""
+        if self._told is not None:
+            self._told(self.name, "leave")
+        self.take_in("leave")
+
+    def take_in(self, what: str) -> None:
+        """Note what was done here, or at the same gate of another worker."""
+        if what == "open":
+            self.door.open()
+        elif what == "enter":
+            self.waiting += 1
+            self.arrival.open()
+        else:
+            self.waiting -= 1
 
     def wait_reached(self, timeout_s: float = 10) -> bool:
         """Wait in a thread until an answer waits here."""

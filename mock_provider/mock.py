@@ -5,51 +5,35 @@ Room: threads; the faces come in with requests, tests with questions.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from mock_provider.asked import Refusal
 from mock_provider.caller import LENGTH, Caller, Callers
 from mock_provider.checks import check_request, check_requests
 from mock_provider.control import answer_control
-from mock_provider.deciding import JSON_TYPE, Checked, Decider, Decision, Request, head_of, refuse_unread
+from mock_provider.deciding import JSON_TYPE, Decider, Decision, head_of, refuse_unread
 from mock_provider.dialects.table import BASE_PATHS
 from mock_provider.errors import UsageError, VerdictError
 from mock_provider.exchange import Exchange
 from mock_provider.faults import Plan, plan_whole
 from mock_provider.gates import Gate, Latch
-from mock_provider.incoming import Incoming, read_body, unpack_body
+from mock_provider.incoming import Incoming
 from mock_provider.journal import Entry, Journal
-from mock_provider.json_reader import Reader
 from mock_provider.json_values import Json
 from mock_provider.kept import Kept
 from mock_provider.limits import Limits
 from mock_provider.match import called
 from mock_provider.metrics import Metrics
 from mock_provider.play import Play
-from mock_provider.redaction import redactor_for, secrets_of_body
+from mock_provider.questions import Questions
 from mock_provider.request_log import RequestLog
 from mock_provider.routes import CONTROL_PREFIX
 from mock_provider.script import ScriptLike, as_script
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Script
 from mock_provider.succession import Scene, Succession
-from mock_provider.values import value
 from mock_provider.verdict import Verdict
-
-MAX_QUESTIONS = 256
-MAX_QUESTION_BYTES = 4096  # longer ones are mostly histories, of which the reader knows the beginning
-
-
-@value
-class Question:
-    """A request that was read and checked. Shape: kept_body is for the journal."""
-
-    request: Request
-    checked: Checked
-    kept_body: bytes | None
 
 
 class Mock:
@@ -84,10 +68,9 @@ class Mock:
         self._earlier = Succession()
         self._play = Play(self.script, remembers=may_change)
         self._kept = Kept()
-        self._reader = Reader()
         self._callers = Callers(self.script)
         self._decider = Decider(self._play, self._kept)
-        self._questions: dict[tuple[Caller, bytes], Question] = {}
+        self._questions = Questions(self.limits.body_bytes)
         self._gates: dict[str, Gate] = {}
         self._make_gates()
 
@@ -155,7 +138,6 @@ class Mock:
             self._play.reset()
             self._earlier.clear()
             self._kept.clear()
-            self._reader.forget()
             self.journal.clear()
             self._make_gates()
         for gate in gates:
@@ -175,7 +157,7 @@ class Mock:
             self._play = Play(following, remembers=True, number=self._play.number)
             self._decider = Decider(self._play, self._kept)
             self._callers = Callers(following)
-            self._questions.clear()
+            self._questions.forget()
             waiting = {name: gate for name, gate in self._gates.items() if gate.waiting}
             self._make_gates()
             self._gates |= waiting
@@ -218,7 +200,7 @@ class Mock:
         with self._lock:
             if self._earlier:
                 return self._answer_in_succession(caller, body)
-            question = self._questions.get((caller, body)) or self._question(caller, body)
+            question = self._questions.of(caller, body, self._decider)
             decision = self._decider.decide(question.request, question.checked)
             return self._carry_out(decision, caller, len(body), question.kept_body)
 
@@ -226,7 +208,7 @@ class Mock:
         """Answer on the script that the conversation began on; a face may know the caller by an earlier one."""
         target = f"{caller.path}?{caller.query}" if caller.query else caller.path
         caller = self._callers.of(caller.method, target, caller.headers)
-        question = self._question(caller, body)
+        question = self._questions.of(caller, body, self._decider)
         scene = self._earlier.scene_of(question.checked, caller)
         if scene is None:
             decision = self._decider.decide(question.request, question.checked)
@@ -264,28 +246,6 @@ class Mock:
         with self._lock:
             decision = refuse_unread(caller, status, rule, message, self.script, self._play.number + 1)
             return self._carry_out(decision, caller, size_bytes, None)
-
-    def _question(self, caller: Caller, body: bytes) -> Question:
-        """Read and check a request; a short one is known again, should it come a second time."""
-        data = unpack_body(body, caller.encoding, self.limits.body_bytes)
-        reading = data if isinstance(data, Refusal) else read_body(data, self._reader)
-        if isinstance(reading, Refusal) or isinstance(data, Refusal):
-            refusal = reading if isinstance(reading, Refusal) else None
-            request = Request(caller, None, refusal, caller.secrets, len(body))
-            return Question(request, self._decider.check(request), None)
-        if not caller.secrets.is_clean(reading):
-            secrets = redactor_for([*caller.secret_values, *secrets_of_body(reading.value)])
-            request = Request(caller, reading.value, None, secrets, len(body))
-            kept_body = json.dumps(secrets.json(reading.value)).encode("ascii")
-            return Question(request, self._decider.check(request), kept_body)
-        self._reader.remember(reading)
-        request = Request(caller, reading.value, None, caller.secrets, len(body))
-        question = Question(request, self._decider.check(request), data)
-        if len(body) <= MAX_QUESTION_BYTES and caller.dialect.keep is None:  # else it may depend on what is kept
-            if len(self._questions) >= MAX_QUESTIONS:
-                self._questions.clear()
-            self._questions[caller, body] = question
-        return question
 
     def _carry_out(
         self, decision: Decision, caller: Caller, size_bytes: int, kept_body: bytes | None, play: Play | None = None

@@ -77,7 +77,7 @@ class Player:
                 try:
                     opened = await gate.door.opened(limit)
                 except BaseException:  # the waiting task was cancelled; nothing else may stay counted at the gate
-                    gate.waiting -= 1
+                    gate.leave()
                     raise
                 self._leave(gate, opened=opened, limit=limit)
             elif isinstance(action, Hold):
@@ -125,8 +125,7 @@ class Player:
 
     def _arrive(self, action: Wait) -> Gate:
         gate = self._mock.gate(action.gate)
-        gate.waiting += 1
-        gate.arrival.open()
+        gate.enter()
         return gate
 
     def _gate_limit(self) -> float:
@@ -135,7 +134,7 @@ class Player:
         return min(self._timeout_s, self._mock.gate_timeout_s)
 
     def _leave(self, gate: Gate, *, opened: bool, limit: float) -> None:
-        gate.waiting -= 1
+        gate.leave()
         if gate.is_abandoned:
             raise self._dead("reset", "closed")
         if opened:
