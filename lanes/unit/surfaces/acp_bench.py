@@ -143,7 +143,9 @@ def storing(folder: Path) -> Storing:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let everybody else run until something holds that announces itself to nobody."""
-    for _ in range(10_000):
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 10
+    while loop.time() < end:
         if condition():
             return
         await asyncio.sleep(0)
