@@ -86,15 +86,81 @@ class AcpBench:
     def _respond(self, identity: str, answer: Any) -> None:
         self.source.frame(id=identity, **({"error": answer["error"]} if "error" in answer else {"result": answer}))
 
-    async def until(condition: Callable[[], bool]) -> None:
-    """Let everybody else run until something holds that announces itself to nobody."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + 10
-    while loop.time() < end:
-        if condition():
-            return
+    async def until(self, condition: Callable[[list[Any]], bool]) -> list[Any]:
+        while not condition(self.sink.frames):
+            self._wakeup.clear()
+            await asyncio.wait_for(self._wakeup.wait(), 10)
+        return self.sink.frames
+
+    def send(self, method: str, **params: Any) -> int:
+        number = next(self._ids)
+        self.source.frame(id=number, method=method, params=params)
+        return number
+
+    def tell(self, method: str, **params: Any) -> None:
+        self.source.frame(method=method, params=params)
+
+    async def answer(self, number: int) -> Any:
+        frames = await self.until(lambda frames: any(_is_answer(frame, number) for frame in frames))
+        (found,) = [frame for frame in frames if _is_answer(frame, number)]
+        return found.get("result", found.get("error"))
+
+    async def ask(self, method: str, **params: Any) -> Any:
         await asyncio.sleep(0)
-    raise AssertionError("it never came to that")
+        return await self.answer(self.send(method, **params))
+
+    async def initialize(self) -> Any:
+        return await self.ask("initialize", protocolVersion=1, clientCapabilities={})
+
+    async def new(self) -> str:
+        return str((await self.ask("session/new", cwd=str(self.work), mcpServers=[]))["sessionId"])
+
+    async def ready(self) -> str:
+        """A connection that shook hands, and its session."""
+        await self.initialize()
+        return await self.new()
+
+    def prompt(self, session: str, *blocks: Any) -> int:
+        return self.send("session/prompt", sessionId=session, prompt=list(blocks))
+
+    async def prompted(self, session: str, *blocks: Any) -> Any:
+        return await self.answer(self.prompt(session, *blocks))
+
+    async def say(self, session: str, text: str) -> Any:
+        return await self.prompted(session, words(text))
+
+    def cancel(self, session: str) -> None:
+        self.tell("session/cancel", sessionId=session)
+
+    def agent(self, session: str) -> Agent:
+        found = self.live.get(SessionId(session))
+        assert found is not None
+        return found
+
+    @property
+    def updates(self) -> list[Any]:
+        return [frame["params"]["update"] for frame in self.sink.frames if frame.get("method") == "session/update"]
+
+    @property
+    def texts(self) -> list[str]:
+        return [update["content"]["text"] for update in self.updates if update.get("content", {}).get("type") == "text"]
+
+    def types(self, session: str) -> list[str]:
+        """The log of a session, as words, chunks left out."""
+        return [type(event.payload).__name__ for event in self.agent(session).log if "Chunk" not in str(event.payload)]
+
+    def pictures(self) -> list[str]:
+        """The stored objects."""
+        root = self.folder / "sessions" / ".attachments"
+        return sorted(path.name for path in root.rglob("*") if path.is_file() and len(path.name) == 64)
+
+    def stored(self) -> SessionStore:
+        return SessionStore(self.folder / "sessions", clock=lambda: 0)
+
+    async def leave(self) -> int:
+        await asyncio.sleep(0)
+        self.source.end()
+        return await asyncio.wait_for(self.serving, 20)
 
 
 def _is_answer(frame: Any, number: int) -> bool:
