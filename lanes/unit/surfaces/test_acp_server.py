@@ -208,8 +208,10 @@ async def test_AC17_a_prompt_is_answered_after_its_last_update_was_sent(tmp_path
 async def test_AC26_a_picture_that_is_gone_fails_its_own_prompt_and_leaves_its_later_blocks_out(
     tmp_path: Path,
 ) -> None:
-    bench = AcpBench(tmp_path, say("words"), say("again"))
+    store = storing(tmp_path)
+    bench = AcpBench(tmp_path, say("words"), say("again"), store=store)
     session = await bench.ready()
+    store.reading = bench.agent(session).when_idle
     reference = AttachmentRef("sha256:" + "0" * 64, "image/gif", 1, 1, 1)
     _answer_with_picture(bench, session, reference)
     answer = await bench.say(session, "a")
