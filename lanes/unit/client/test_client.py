@@ -45,7 +45,9 @@ async def make(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Make]:
     """Clients of a fake server; closed at the end."""
     made: list[HarnessClient] = []
 
-    def build(*prompts: list[Any], cwd: str | None = None, timeout_s: float = 10, **scenario: Any) -> HarnessClient:
+    def build(
+        *prompts: list[Any], cwd: str | None = None, timeout_s: float = 10, grace: Grace = QUICK, **scenario: Any
+    ) -> HarnessClient:
         given = {"PATH": os.environ["PATH"], "FAKE_SERVER": json.dumps({"prompts": prompts, **scenario})}
         launch = Launch(
             cwd=cwd or tmp_path,
@@ -53,7 +55,7 @@ async def make(anyio_backend: str, tmp_path: Path) -> AsyncIterator[Make]:
             model="m",
             command=(sys.executable, FAKE),
             environment=given,
-            grace=QUICK,
+            grace=grace,
             request_timeout_s=timeout_s,
         )
         made.append(HarnessClient(launch))
@@ -321,18 +323,24 @@ async def test_CL15_many_runs_share_one_handshake(make: Make, monkeypatch: pytes
     assert started == ["process"]
 
 
+PATIENT = Grace(shutdown_s=0.2, end_of_input_s=30, terminate_s=30, kill_s=30)
+STOLID = Grace(shutdown_s=0.2, end_of_input_s=0.2, terminate_s=30, kill_s=30)
+
+
 @pytest.mark.parametrize(
-    ("scenario", "status"),
+    ("scenario", "grace", "status"),
     [
-        ({}, 0),
-        ({"ignore_shutdown": True}, 0),
-        ({"ignore_shutdown": True, "ignore_eof": True}, -15),
-        ({"ignore_shutdown": True, "ignore_eof": True, "ignore_term": True}, -9),
+        ({}, PATIENT, 0),
+        ({"ignore_shutdown": True}, PATIENT, 0),
+        ({"ignore_shutdown": True, "ignore_eof": True}, STOLID, -15),
+        ({"ignore_shutdown": True, "ignore_eof": True, "ignore_term": True}, QUICK, -9),
     ],
     ids=["asked", "end-of-input", "terminated", "killed"],
 )
-async def test_CL16_the_way_out_goes_only_as_far_as_it_must(make: Make, scenario: dict[str, Any], status: int) -> None:
-    client = make(**scenario)
+async def test_CL16_the_way_out_goes_only_as_far_as_it_must(
+    make: Make, scenario: dict[str, Any], grace: Grace, status: int
+) -> None:
+    client = make(grace=grace, **scenario)
     await client.start()
     process = client._process
     assert process is not None
