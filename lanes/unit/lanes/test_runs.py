@@ -1,0 +1,374 @@
+"""Whole runs of a tiny project by the real command: what they hide, refuse, share and leave."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lanes.record import comparable
+
+PASSING = "def test_passes():\n    pass\n"
+CLAIM = """
+schema = "claims/1"
+
+[[claim]]
+id = "a.claim"
+sentence = "It holds."
+surface = "none"
+required = ["LANE"]
+owner = "us"
+"""
+SWALLOWED = "import socket\ntry:\n    socket.getaddrinfo('example.com', 80)\nexcept Exception:\n    pass\n"
+
+
+def test_lane_01_keys_are_absent_inside_and_counted_and_written_nowhere(project) -> None:
+    project.write(
+        "lanes/offline/test_keys.py",
+        "import os\n"
+        "def test_no_key():\n"
+        "    assert [name for name in os.environ if 'KEY' in name or 'TOKEN' in name] == []\n",
+    )
+
+    ended = project.run("run", "offline", DEEPSEEK_API_KEY="sk-canary-0f3e9b", FORGE_TOKEN="tok-canary-456")
+
+    written = b"".join(path.read_bytes() for path in project.root.rglob("*") if path.is_file())
+    assert (ended.exit_code, project.bundle("offline").header.keys_removed) == (0, 2)
+    assert b"-canary-" not in written
+    assert "-canary-" not in ended.stdout + ended.stderr
+
+
+def test_lane_72_a_key_that_reaches_the_output_is_removed_with_its_file(project) -> None:
+    key = project.write("key.txt", "sk-canary-0f3e9b")
+    project.write("lanes/unit/test_leak.py", f"def test_leak():\n    assert open({str(key)!r}).read() == ''\n")
+
+    ended = project.run("run", "unit", OPENAI_API_KEY="sk-canary-0f3e9b")
+
+    out = project.root / "reports" / "out"
+    assert ended.exit_code == 3
+    assert "records.jsonl held the value of a key and was removed" in ended.stderr
+    assert not any(b"sk-canary-0f3e9b" in path.read_bytes() for path in out.rglob("*") if path.is_file())
+
+
+def test_lane_72_evidence_of_another_lane_is_not_touched_by_the_search_for_a_key(project) -> None:
+    project.write("lanes/unit/test_word.py", "def test_a_word_like_sk_canary_0f3e9b(): pass\n")
+    project.write("lanes/replay/test_a.py", PASSING)
+    project.run("run", "unit")
+    bundle = project.root / "reports" / "out" / "bundles" / "unit"
+    before = {path.name: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
+
+    ended = project.run("run", "replay", OPENAI_API_KEY="sk_canary_0f3e9b")
+
+    after = {path.name: path.read_bytes() for path in bundle.rglob("*") if path.is_file()}
+    assert (ended.exit_code, after) == (0, before)
+
+
+def test_guard_05_a_child_that_tries_after_its_test_has_ended_fails_the_lane_and_names_the_test(project) -> None:
+    project.write(
+        "lanes/unit/test_child.py",
+        "import subprocess, sys, os\n"
+        "CHILD = '''\n"
+        "import socket, sys\n"
+        "sys.stdin.read()\n"
+        "try:\n"
+        "    socket.getaddrinfo('example.com', 80)\n"
+        "except Exception:\n"
+        "    pass\n"
+        "'''\n"
+        "HELD = []\n"
+        "def test_leaves_a_child():\n"
+        "    HELD.append(subprocess.Popen([sys.executable, '-c', CHILD], stdin=subprocess.PIPE))\n"
+        "def test_zz_next():\n"
+        "    HELD[0].communicate()\n",
+    )
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 3
+    assert (
+        "lanes/unit/test_child.py::test_leaves_a_child, after it had ended: look-up of example.com refused"
+        in ended.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code"),
+    [
+        pytest.param(None, 5, id="no-test"),
+        pytest.param("import pytest\ndef test_a():\n    pytest.skip('todo')\n", 5, id="everything-skipped"),
+        pytest.param("import pytest\npytest.skip('todo', allow_module_level=True)\n", 5, id="module-skipped"),
+        pytest.param(
+            "import pytest\ndef test_a():\n    pytest.skip('todo')\ndef test_b():\n    pass\n", 0, id="one-ran"
+        ),
+        pytest.param("def test_a():\n    assert False\n", 1, id="failed"),
+        pytest.param("import nothing_of_that_name\n", 2, id="cannot-be-loaded"),
+    ],
+)
+def test_status_37_nothing_run_is_no_success(project, text: str | None, exit_code: int) -> None:
+    project.write("lanes/unit/test_a.py" if text is not None else "lanes/unit/readme.txt", text or "")
+
+    assert project.run("run", "unit").exit_code == exit_code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(("ofline",), "lane 'ofline' is unknown; did you mean 'offline'? [USAGE]", id="near-miss"),
+        pytest.param(("replay",), "lane 'replay': there is no folder lanes/replay here [USAGE]", id="no-folder"),
+        pytest.param(("unit", "-p", "no:lanes.plugin"), "option '-p' could change what a lane is", id="plugin-off"),
+        pytest.param(("unit", "-pno:lanes.plugin"), "option '-pno:lanes.plugin' could change", id="plugin-off-joined"),
+        pytest.param(("unit", "--rootdir=/"), "option '--rootdir=/' could change what a lane is", id="another-root"),
+        pytest.param(("unit", "-vo", "python_files=a.py"), "ignored explicit argument 'o'", id="options-in-one-word"),
+        pytest.param(("unit", "@arguments.txt"), "option '@arguments.txt' could change", id="arguments-in-a-file"),
+        pytest.param(("unit", "--shard", "3/2"), "--shard is '3/2' [USAGE]", id="shard-out-of-range"),
+        pytest.param(("unit", "--run-id", "../x"), "--run-id is '../x' [USAGE]", id="run-id"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_said_in_words_and_starts_nothing(
+    project, arguments: tuple[str, ...], message: str
+) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", *arguments)
+
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (project.root / "reports").exists()
+
+
+def test_marker_and_argument_that_disagree_start_nothing(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", "unit", LANE_MARK="offline", TOX_ENV_NAME="unit")
+
+    assert (ended.exit_code, "[LANE_MARK]" in ended.stderr) == (2, True)
+
+
+def test_a_test_of_another_lane_is_refused_by_its_folder(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    project.write("lanes/offline/test_b.py", PASSING)
+
+    ended = project.run("run", "unit", "lanes/offline")
+
+    assert (ended.exit_code, project.records("unit")) == (2, {})
+    assert "a test outside lanes/unit cannot run in lane 'unit'" in ended.stdout
+
+
+def test_status_34_a_test_bound_to_an_unknown_claim_is_not_collected(project) -> None:
+    project.write("lanes/claims.toml", CLAIM.replace("LANE", "unit"))
+    project.write("lanes/unit/test_a.py", f"import pytest\n@pytest.mark.claim('a.clam')\n{PASSING}")
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 2
+    assert "claim 'a.clam' is unknown; did you mean 'a.claim'?" in ended.stdout
+
+
+def test_a_test_with_fewer_answers_than_its_claim_asks_for_fails(project) -> None:
+    project.write("lanes/claims.toml", CLAIM.replace("LANE", "offline") + "min_answers = { offline = 1 }\n")
+    project.write("lanes/offline/test_a.py", f"import pytest\n@pytest.mark.claim('a.claim')\n{PASSING}")
+
+    ended = project.run("run", "offline")
+
+    record = project.records("offline")["test_passes"]
+    assert (ended.exit_code, record.verdict, record.reason_code) == (1, "failed", "too-few-answers")
+    assert record.claim_ids == ("a.claim",)
+
+
+def test_two_runs_write_equal_records_apart_from_times_also_with_workers_and_in_random_order(project) -> None:
+    project.write(
+        "lanes/unit/test_a.py", "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_a(n): pass\n"
+    )
+    project.write("lanes/unit/test_b.py", PASSING)
+    seen = []
+    for arguments in ((), ("-n", "2", "--random-order")):
+        assert project.run("run", "unit", *arguments).exit_code == 0
+        records = sorted(project.bundle("unit").records, key=lambda record: record.node_id)
+        seen.append([comparable(record) for record in records])
+
+    assert len(seen[0]) == 7
+    assert seen[0] == seen[1]
+
+
+def test_lane_49_a_worker_that_dies_fails_its_item_and_blocks_its_queue(project) -> None:
+    project.write(
+        "lanes/unit/test_a.py",
+        "import os, pytest\n"
+        "def test_dies():\n    os._exit(9)\n"
+        "@pytest.mark.parametrize('n', range(9))\ndef test_queued(n): pass\n",
+    )
+
+    ended = project.run("run", "unit", "-n", "1")
+
+    records = project.records("unit")
+    codes = {name: (record.verdict, record.reason_code) for name, record in records.items()}
+    assert ended.exit_code != 0
+    assert codes.pop("test_dies") == ("failed", "worker-crashed")
+    assert set(codes.values()) == {("blocked", "worker-lost")}
+    assert len(codes) == 9
+
+
+def test_shards_split_the_items_and_agree_on_the_whole_list(project) -> None:
+    project.write(
+        "lanes/unit/test_a.py", "import pytest\n@pytest.mark.parametrize('n', range(12))\ndef test_a(n): pass\n"
+    )
+    for shard in ("1/2", "2/2"):
+        assert project.run("run", "unit", "--shard", shard).exit_code == 0
+
+    first, second = project.bundle("unit", 1, 2), project.bundle("unit", 2, 2)
+    ran = [{record.node_id for record in bundle.records} for bundle in (first, second)]
+    assert (ran[0] & ran[1], len(ran[0] | ran[1])) == (set(), 12)
+    assert first.header.expected_digest == second.header.expected_digest
+    assert len(first.header.expected) == 12
+
+
+def test_status_35_a_filter_names_what_it_took_out(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING + "def test_other():\n    pass\n")
+
+    project.run("run", "unit", "-k", "other")
+
+    header = project.bundle("unit").header
+    assert [item.node_id for item in header.expected] == ["lanes/unit/test_a.py::test_other"]
+    assert [item.node_id for item in header.deselected] == ["lanes/unit/test_a.py::test_passes"]
+
+
+def test_lane_12_two_lanes_at_once_do_not_see_each_other(project) -> None:
+    text = (
+        "import os, socket, pytest\n"
+        "def test_own_place():\n"
+        "    with open(os.environ['HOME'] + '/mark', 'x') as file:\n"
+        "        file.write('here')\n"
+        "def test_tries():\n"
+        "    with pytest.raises(RuntimeError):\n"
+        "        socket.getaddrinfo('LANE.example.com', 80)\n"
+    )
+    for lane in ("unit", "offline"):
+        project.write(f"lanes/{lane}/test_a.py", text.replace("LANE", lane))
+
+    running = [project.start("run", lane) for lane in ("unit", "offline")]
+    codes = [process.wait(60) for process in running]
+    for process in running:
+        process.communicate()
+
+    assert codes == [1, 1]
+    for lane in ("unit", "offline"):
+        records = project.records(lane)
+        assert records["test_own_place"].verdict == "passed"
+        assert [dict(each) for each in records["test_tries"].guard["refusals"]] == [
+            {"what": f"look-up of {lane}.example.com", "tries": 1}
+        ]
+
+
+def test_two_runs_of_one_lane_into_one_place_are_refused(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    lock = project.write("reports/out/locks/unit-1-of-1", "")
+    with lock.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        during = project.run("run", "unit")
+    after = project.run("run", "unit")
+
+    assert (during.exit_code, "[LANE_BUSY]" in during.stderr, after.exit_code) == (2, True, 0)
+
+
+def test_lane_10_a_keyless_lane_that_changes_a_tracked_file_fails_and_lists_it(project) -> None:
+    tracked = project.write("tracked.txt", "as it was")
+    project.write("lanes/unit/test_a.py", f"def test_writes():\n    open({str(tracked)!r}, 'w').write('changed')\n")
+    git = ["git", "-C", str(project.root), "-c", "user.name=n", "-c", "user.email=e@example.com"]
+    for command in (["init", "-q"], ["add", "tracked.txt"], ["commit", "-q", "-m", "start"]):
+        subprocess.run([*git, *command], check=True, capture_output=True)
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 3
+    assert project.bundle("unit").trailer.breaches == ("tracked.txt is tracked and was changed by the lane",)
+
+
+def test_the_lane_says_on_its_first_lines_who_runs_how_deep(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", "unit")
+
+    depth = project.bundle("unit").header.guard_depth
+    assert f"lane: unit, guard {depth}, keys removed: 0, marker: self" in ended.stdout
+
+
+def test_the_home_of_a_lane_is_gone_after_the_run(project) -> None:
+    project.write(
+        "lanes/unit/test_a.py",
+        "import os\ndef test_home(tmp_path_factory):\n    open('home.txt', 'w').write(os.environ['HOME'])\n",
+    )
+
+    project.run("run", "unit")
+
+    home = Path((project.root / "home.txt").read_text("utf-8"))
+    assert home != Path(os.environ["HOME"])
+    assert not home.exists()
+
+
+DEAF = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+
+
+def test_tests_can_interrupt_their_children_also_in_a_lane_that_was_started_deaf_to_interrupts(project) -> None:
+    project.write(
+        "lanes/unit/test_interrupt.py",
+        "import signal, subprocess, sys\n"
+        "def test_a_child_hears_it():\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
+        "    child.send_signal(signal.SIGINT)\n"
+        "    assert child.wait(20) == -signal.SIGINT or child.returncode == 1\n",
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", DEAF, sys.executable, "-m", "lanes", "run", "unit"],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_test_whose_body_did_not_run_is_not_a_pass(project) -> None:
+    project.write("lanes/unit/test_a.py", "def test_fails():\n    assert 0\n")
+    project.write("pytest.ini", "[pytest]\naddopts = --setup-plan\n")
+
+    ended = project.run("run", "unit")
+
+    verdicts = [record.verdict for record in project.bundle("unit").records]
+    assert (ended.exit_code != 0, "passed" in verdicts) == (True, False)
+
+
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
+def test_an_option_that_keeps_tests_from_running_is_refused(project, option: str) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+
+    ended = project.run("run", "unit", option)
+
+    assert (ended.exit_code, option in ended.stderr) == (2, True)
+
+
+def test_a_test_cannot_write_what_only_a_witness_may_see(project) -> None:
+    names = ("add_answer", "set_live_proof", "set_model", "set_script", "take_notes", "token")
+    project.write(
+        "lanes/unit/test_a.py",
+        f"def test_a(observation):\n    assert [n for n in {names!r} if hasattr(observation, n)] == []\n",
+    )
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 0, ended.stdout
+
+
+def test_a_run_that_dies_before_its_first_test_leaves_no_older_evidence_in_its_place(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    project.run("run", "unit")
+    project.write("lanes/unit/conftest.py", "raise SystemExit('broken')\n")
+
+    ended = project.run("run", "unit")
+
+    assert (ended.exit_code != 0, project.bundle("unit").records) == (True, ())
