@@ -78,7 +78,7 @@ def test_check_reports_every_problem_of_every_file_and_exits_2(
     ("arguments", "said"),
     [
         pytest.param(["srve", "x"], "command 'srve' is unknown; did you mean 'serve'? [USAGE]", id="command"),
-        pytest.param([], "the following arguments are required: serve|run|check|explain|new|schema|record [USAGE]", id="nothing"),
+        pytest.param([], "arguments are required: serve|run|check|explain|new|schema|record [USAGE]", id="nothing"),
         pytest.param(["run", "{script}"], "no command to run [USAGE]", id="no-command"),
         pytest.param(["run", "{script}", "--", "no-such-program"], "cannot start 'no-such-program'", id="not-found"),
         pytest.param(
@@ -114,6 +114,29 @@ def test_run_judges_the_play(plain: str, times: int, code: int, verdict: str) ->
     ended = run("run", plain, "--", sys.executable, "-c", ASK, str(times))
     assert (ended.returncode, f"{plain}: {verdict}" in ended.stderr) == (code, True)
     assert ended.stdout.split() == ["hi", "mock_unmatched"][:times]
+
+
+@pytest.mark.parametrize(
+    ("more", "seed"), [pytest.param([], 5, id="of-the-script"), pytest.param(["--seed", "9"], 9, id="of-the-person")]
+)
+def test_the_seed_of_faults_by_lot_is_printed_and_can_be_chosen(tmp_path: Path, more: list[str], seed: int) -> None:
+    path = tmp_path / "lots.yaml"
+    path.write_text(
+        "version: 1\nfault: {random: {weights: {none: 1}, seed: 5}}\nsteps: [{reply: hi}]\n", encoding="utf-8"
+    )
+    ended = run("run", str(path), *more, "--", sys.executable, "-c", ASK, "1")
+    told = f"random faults, seed {seed}"
+    counts = "steps used 1, left over 0, unmatched 0, invalid 0"
+    assert ended.stderr.splitlines() == [
+        f"mock-provider: {told}",
+        f"mock-provider: {path}: as scripted: {counts}; {told}",
+    ]
+
+
+def test_run_logs_requests_and_keeps_limits_when_told(plain: str) -> None:
+    ended = run("run", plain, "--log", "text", "--limit", "body=10", "--", sys.executable, "-c", ASK, "1")
+    assert "#1 POST /v1/chat/completions → 413, complete: the request body of " in ended.stderr
+    assert "is over the limit of 10 bytes" in ended.stderr
 
 
 def test_run_gives_the_exit_code_of_the_command(plain: str) -> None:

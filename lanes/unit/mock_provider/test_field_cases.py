@@ -14,9 +14,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from mock_provider import transport
+from mock_provider.errors import VerdictError
 from mock_provider.json_values import JsonObject
 from mock_provider.mock import Mock
 from mock_provider.replies import conversation, script, step
+from mock_provider.request_log import RequestLog
 from mock_provider.script import ScriptLike, build_script
 from mock_provider.server import ServerThread
 
@@ -114,6 +117,19 @@ def test_case_B35_each_conversation_keeps_its_own_order(play: Start, run_of_case
     assert replies == run_of_case["replies"]
 
 
+def test_case_B35_a_script_read_again_between_tests_begins_again() -> None:
+    mock = Mock(build_script(two_conversations(), "two-step"), may_change=True)
+    face = transport(mock)
+    replies = []
+    with httpx.Client(transport=face, base_url=mock.base_url(), headers={"authorization": "Bearer x"}) as client:
+        body = {"model": "m", "messages": [{"role": "user", "content": "the same"}]}
+        for _ in range(2):
+            answer = client.post("/chat/completions", json=body, headers={"x-mock-conversation": "A"})
+            replies.append(answer.json()["choices"][0]["message"]["content"])
+            mock.replace(build_script(two_conversations(), "two-step"))
+    assert replies == ["first", "first"]
+
+
 @pytest.mark.parametrize("key", ["conversations", "clients"])
 def test_case_B35_two_at_the_same_moment_in_fifty_rounds(key: str) -> None:
     parallel = script(conversations={"main": conversation(*steps_of(SEQUENCES), parallel=2)})
@@ -161,10 +177,14 @@ def test_case_B36_no_secret_reaches_the_journal_the_error_or_the_verdict(
     words = "hello" if matches else "canary-body-4e77 canary-user:canary-pass-51c2"
     played = script(step("hi", expect={"last_user": words, "headers": {"x-api-key": "canary-xkey-2b9e"}}))
     path = tmp_path / "journal.jsonl"
-    with ServerThread(played, journal_path=path) as mock, httpx.Client() as client:
+    lines: list[str] = []
+    logged = Mock(played, journal_path=path, log=RequestLog("json", lines.append))
+    with ServerThread(logged) as mock, httpx.Client() as client:
         answer = send_exchange(mock, client, packed=packed)
-        shown = client.get(f"{mock.root}/__mock__/journal").text
-        told = answer.text + str(mock.verify()) + mock.journal.text()
+        shown = client.get(f"{mock.root}/__mock__/journal").text + client.get(f"{mock.root}/__mock__/metrics").text
+        with pytest.raises(VerdictError) as failed:
+            mock.check_request(last_user="never", headers={"x-api-key": "no"})
+        told = answer.text + str(mock.verify()) + mock.journal.text() + "".join(lines) + str(failed.value)
     assert answer.status_code == (200 if matches else 400)
     kept = path.read_text(encoding="utf-8")
     script_words = words  # the script's own text is not the request's secret

@@ -186,7 +186,7 @@ def test_the_command_reads_a_changed_file_again(tmp_path: Path) -> None:
     path = tmp_path / "play.yaml"
     path.write_text("version: 1\nsteps: [{reply: before, repeat: forever}]\n", encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, "-m", "mock_provider", "serve", str(path), "--watch", "--log", "json"],
+        [sys.executable, "-m", "mock_provider", "serve", str(path), "--plain", "--watch", "--log", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
