@@ -16,7 +16,7 @@ from lanes.bundle_reading import read_bundle
 from lanes.record import Record
 
 REPOSITORY = Path(__file__).parents[3]
-OUTER_MARKS = ("LANE_MARK", "TOX_ENV_NAME", "LANE_WORKERS", "CI")
+OUTER_MARKS = ("LANE_MARK", "TOX_ENV_NAME", "LANE_WORKERS", "CI", "COLUMNS")  # the last one decides where lines break
 
 
 @dataclass(frozen=True, slots=True)
