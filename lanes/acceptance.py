@@ -8,12 +8,15 @@ from __future__ import annotations
 import difflib
 import secrets
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from lanes import transcripts
 from lanes.channels import Channels
 from lanes.errors import ExpectedError, UsageError
 from lanes.expected import MODE_VARIABLE, Expected, mode_of, orphans
+from lanes.normalize import Json
 from lanes.observation import Observation
 from lanes.pinned import EXPECTED_FOLDER, PINNED, Played, expected_names, play_pinned
 from lanes.policy import LANES
@@ -38,32 +41,57 @@ def accept_expected(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Play the pinned stories and store what they do; gives the files that changed, and those that belong to none.
 
-    Raises: ExpectedError in CI, and when a story does not end as it tells; nothing is stored then.
+    Raises: ExpectedError in CI, when a story does not end as it tells, and when the producers of one transcript do not
+    agree or one of them cannot be played; nothing is stored then.
     """
     mode_of({**environ, MODE_VARIABLE: "accept"})
+    known = (*PINNED, *transcripts.STORIES)
     for name in names:
-        if name not in PINNED:
-            near = difflib.get_close_matches(name, PINNED, n=1)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"story {name!r} is not pinned{hint}", expected=f"one of {', '.join(PINNED)}")
-    played = [_play(name) for name in names or PINNED]
+            raise UsageError(f"story {name!r} is not pinned{hint}", expected=f"one of {', '.join(known)}")
+    wanted = names or known
+    played = [_play(name) for name in wanted if name in PINNED]
+    told = [_play_transcript(name) for name in wanted if name not in PINNED]
     expected = Expected(folder, "accept")
     for story in played:
         story.check(expected)
+    for transcript, by_producer in told:
+        transcripts.check_all(transcript, by_producer, expected)
     return tuple(expected.changed), tuple(orphans(folder, expected_names()))
 
 
 def _play(name: str) -> Played:
+    with _channels(name) as (channels, folder):
+        played = play_pinned(find_scenario(name), folder, channels.scripted_child)
+        if played.problems:
+            raise ExpectedError(
+                "\n".join(played.problems), where=name, fix="mend the program first; nothing was stored"
+            )
+        return played
+
+
+def _play_transcript(name: str) -> tuple[transcripts.Story, dict[str, list[Json]]]:
+    """A transcript as each of its producers gives it, and those that agree checked against each other."""
+    story = transcripts.load_story(name)
+    found: dict[str, list[Json]] = {}
+    for producer in story.producers:
+        if transcripts.missing_program(producer) is None:
+            with _channels(name) as (channels, folder):
+                found[producer] = transcripts.play(story, producer, folder, channels.scripted_child)
+    transcripts.check_producers(story, found)
+    return story, found
+
+
+@contextmanager
+def _channels(name: str) -> Iterator[tuple[Channels, Path]]:
+    """The channels of one story, and an empty folder for it; at the end its script has to be used up."""
     with tempfile.TemporaryDirectory(prefix="accept-") as place:
         spool, folder = Path(place) / "spool", Path(place) / "story"
         spool.mkdir()
         folder.mkdir()
         observation = Observation(f"lanes accept {name}", spool=spool, secret=secrets.token_hex(16))
         channels = Channels(LANES["snapshot"], observation, folder)
-        played = play_pinned(find_scenario(name), folder, channels.scripted_child)
-        if played.problems:
-            raise ExpectedError(
-                "\n".join(played.problems), where=name, fix="mend the program first; nothing was stored"
-            )
+        yield channels, folder
         channels.close()
-        return played

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from lanes import transcripts
 from lanes.expected import Expected
 from lanes.normalize import Identities, Json, Place, normalize_json, normalize_log, normalize_text, places_of
 from lanes.policy import DUMMY_KEY
@@ -66,8 +67,8 @@ class Played:
 
 
 def expected_names() -> list[str]:
-    """Every file that a pinned story owns."""
-    return [f"{name}/{file}" for name in PINNED for file in FILES]
+    """Every file that a pinned story or a transcript owns."""
+    return [f"{name}/{file}" for name in PINNED for file in FILES] + transcripts.expected_names()
 
 
 def play_pinned(

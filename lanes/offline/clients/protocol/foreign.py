@@ -163,7 +163,7 @@ class Journey:
     def _program(self) -> Path:
         """One program that is the server, each process of it with a tap of its own."""
         program = self.folder / "program"
-        tapped = " ".join([sys.executable, str(HERE / "tap.py"), f"{self.folder}/server-$(date +%s%N)"])
+        tapped = " ".join([sys.executable, "-m", "lanes.tap", f"{self.folder}/server-$(date +%s%N)"])
         program.write_text(f'#!/bin/sh\nexec {tapped} {" ".join(console_command("harness"))} "$@"\n', "utf-8")
         program.chmod(0o755)
         return program

@@ -1,6 +1,6 @@
 """Between a client and a server: passes bytes both ways and writes down what went through.
 
-Room: run as a program by the tests of published clients: `tap.py RECORD COMMAND ...`. It leaves `RECORD.in` and
+Room: run as a program by the tests of clients: `python -m lanes.tap RECORD COMMAND ...`. It leaves `RECORD.in` and
 `RECORD.out` with the bytes of both directions, `RECORD.pid` with the server's process id, `RECORD.exit` with how the
 server ended, and ends in the same way itself.
 """
@@ -13,43 +13,44 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import BinaryIO
 
 PIECE_BYTES = 1 << 16
 
 
 def main(record: str, command: list[str]) -> None:
     """Run the command between this process's own standard streams."""
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert server.stdin is not None
-    assert server.stdout is not None
+    into, (output, out) = os.pipe(), os.pipe()
+    server = subprocess.Popen(command, stdin=into[0], stdout=out)
+    os.close(into[0])
+    os.close(out)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: server.send_signal(number))
     beside = Path(f"{record}.pid.new")
     beside.write_text(str(server.pid), "utf-8")
     beside.replace(f"{record}.pid")
-    threading.Thread(target=to_server, args=(server.stdin, record), daemon=True).start()
-    with Path(f"{record}.out").open("ab", buffering=0) as out:
+    threading.Thread(target=to_server, args=(into[1], record), daemon=True).start()
+    with Path(f"{record}.out").open("ab", buffering=0) as record_out:
         is_read = True
-        while data := os.read(server.stdout.fileno(), PIECE_BYTES):
-            out.write(data)
+        while data := os.read(output, PIECE_BYTES):
+            record_out.write(data)
             is_read = is_read and sent(1, data)
     status = server.wait()
     Path(f"{record}.exit").write_text(str(status), "utf-8")
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL) if -status != signal.SIGKILL else None
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)  # the other thread may be waiting for a client that sends nothing more
 
 
-def to_server(stdin: BinaryIO, record: str) -> None:
+def to_server(stdin: int, record: str) -> None:
     """Pass on what the client sends until it closes its end, or the server is gone."""
     with Path(f"{record}.in").open("ab", buffering=0) as into:
         while data := os.read(0, PIECE_BYTES):
             into.write(data)
-            if not sent(stdin.fileno(), data):
+            if not sent(stdin, data):
                 return
-    stdin.close()
+    os.close(stdin)
 
 
 def sent(descriptor: int, data: bytes) -> bool:
