@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,8 @@ def play(story: Story, producer: str, folder: Path, open_child: OpenChild) -> li
     """
     place = _Place(folder, open_child(story.script))
     place.workspace.mkdir()
+    for name in (step["wait"]["tool"] for step in story.steps if "tool" in step.get("wait", {})):
+        os.mkfifo(place.workspace / name)
     return _play_frames(story, place) if producer == FRAMES else _play_client(story, producer, place)
 
 
@@ -291,13 +294,27 @@ class _Talk:
         return json.loads(text)
 
     def _wait(self, what: Mapping[str, Any]) -> None:
-        """Read on until the frame came: `answer: n` of the n-th request, `update: kind`, or a request of a `method`."""
+        """Read on until the frame came: `answer: n` of the n-th request, `update: kind`, or a request of a `method`.
+
+        `tool: name` waits until a running tool has written to that pipe in the workspace instead.
+        """
+        if "tool" in what:
+            self._wait_for_tool(self._place.workspace / what["tool"])
+            return
         if any(self._fits(frame, what) for frame in self._heard("answer" not in what)):
             return
         while (frame := self._next()) is not None:
             if self._fits(frame, what):
                 return
         raise ScenarioError(f"the program ended before {what}", where="transcript")
+
+    def _wait_for_tool(self, pipe: Path) -> None:
+        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            if not select.select([end], [], [], LIMIT_S)[0]:
+                raise ScenarioError("no tool wrote to its pipe", where=pipe.name)
+        finally:
+            os.close(end)
 
     def _heard(self, is_new: bool) -> list[dict[str, Any]]:
         """The server's frames, all of them or those since the last wait for one that is no answer."""
