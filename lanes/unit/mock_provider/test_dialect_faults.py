@@ -241,3 +241,10 @@ def test_a_fault_may_stand_among_the_parts(kind: str) -> None:
     actions = ask(script(step(reply=parts)), "openai_chat")
     by_step = struck("openai_chat", kind)
     assert (actions[: at + 5], events[:at]) == (by_step[: at + 5], sends(actions)[:at])
+
+
+@EVERY_DIALECT
+@pytest.mark.parametrize("status", [500, 200])
+def test_an_answer_may_have_an_empty_body(dialect: str, status: int) -> None:
+    actions = ask(script(step(http_error={"status": status, "body": ""})), dialect)
+    assert (head_of(actions).status, head_of(actions).length, b"".join(sends(actions))) == (status, 0, b"")

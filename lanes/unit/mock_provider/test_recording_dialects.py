@@ -47,7 +47,7 @@ ASKING: dict[str, tuple[str, JsonObject, dict[str, str]]] = {
     "bedrock": ("/model/m/converse", {"messages": [{"role": "user", "content": [{"text": "x"}]}]}, BEARER),
 }
 EVERY_FORM = pytest.mark.parametrize("form", [name for name in ASKING if name.partition("-")[0] in DIALECTS])
-CALL: Json = tool_call("read_file", {"path": "ü {{{{x}}}}"}, id="call_0001")
+CALL: JsonObject = tool_call("read_file", {"path": "ü {{{{x}}}}"}, id="call_0001")
 
 
 async def record(played: JsonObject, form: str) -> Recording:
