@@ -14,19 +14,22 @@ from pathlib import Path
 
 from mock_provider.checking import check_scripts
 from mock_provider.cli_arguments import COMMANDS, build_parser
+from mock_provider.doorkeeper import allow_many_files
 from mock_provider.errors import MockError, UsageError
 from mock_provider.explaining import explain, explanation_json, explanation_text, read_request
 from mock_provider.limit_words import read_limits
 from mock_provider.limits import Limits
 from mock_provider.mock import Mock
 from mock_provider.random_faults import say_seeds, with_seed
+from mock_provider.ready_file import ReadyFile
 from mock_provider.request_log import RequestLog
 from mock_provider.script import load_script
 from mock_provider.script_fields import near_miss
 from mock_provider.script_schema import script_schema
-from mock_provider.serving import serve_until_stopped
+from mock_provider.serving import ready_line, serve_until_stopped, warn_about_host
+from mock_provider.sharing.log import EventLog
 from mock_provider.speed import settle_memory
-from mock_provider.standard_streams import say, tell
+from mock_provider.standard_streams import fill_gaps, say, tell
 from mock_provider.starter import starter
 from mock_provider.steps import Script
 from mock_provider.watching import Watch
@@ -38,7 +41,8 @@ TAKES_COMMAND = ("run", "record")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
-    if argv is None:
+    if argv is None:  # the process is ours
+        fill_gaps()
         settle_memory()
     given = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -75,6 +79,8 @@ def _dispatch(given: list[str]) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    if arguments.workers != 1 or arguments.redis is not None:
+        return _serve_in_company(arguments)
     mock, log = _make_mock(arguments, may_change=arguments.watch)
     watch = None
     if arguments.watch:
@@ -88,6 +94,31 @@ def _serve(arguments: argparse.Namespace) -> int:
         watch=watch,
         is_fast=not arguments.plain,
     )
+
+
+def _serve_in_company(arguments: argparse.Namespace) -> int:
+    from mock_provider.sharing.workers import Company, check_count, serve_in_company  # few need several processes
+
+    check_count(arguments.workers, arguments.redis, is_watching=arguments.watch)
+    script, limits, log = _read_play(arguments)
+
+    def make(events: EventLog, is_watcher: bool) -> Mock:
+        journal = arguments.journal if is_watcher else None
+        told = log if is_watcher and arguments.log else None
+        return Mock(script, limits=limits, journal_path=journal, log=told, shared=events)
+
+    company = Company(
+        count=arguments.workers,
+        host=arguments.host,
+        port=arguments.port,
+        redis_url=arguments.redis,
+        make=make,
+        is_fast=not arguments.plain,
+    )
+    warn_about_host(arguments.host)
+    allow_many_files()
+    ready = None if arguments.ready_file is None else ReadyFile(arguments.ready_file)
+    return serve_in_company(company, ready, ready_line)
 
 
 def _run(arguments: argparse.Namespace, wrapped: list[str]) -> int:
@@ -128,12 +159,17 @@ def _load(path: Path, limits: Limits, seed: int | None) -> Script:
     return script if seed is None else with_seed(script, seed)
 
 
-def _make_mock(arguments: argparse.Namespace, *, may_change: bool = False) -> tuple[Mock, RequestLog]:
+def _read_play(arguments: argparse.Namespace) -> tuple[Script, Limits, RequestLog]:
     limits = read_limits(arguments.limit)
     script = _load(arguments.script, limits, arguments.seed)
     log = RequestLog(arguments.log or "text", tell)
     if say_seeds(script):
         log.event("seed", say_seeds(script))
+    return script, limits, log
+
+
+def _make_mock(arguments: argparse.Namespace, *, may_change: bool = False) -> tuple[Mock, RequestLog]:
+    script, limits, log = _read_play(arguments)
     mock = Mock(
         script,
         journal_path=arguments.journal,

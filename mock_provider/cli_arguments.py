@@ -56,6 +56,10 @@ def _serve(serve: argparse.ArgumentParser) -> None:
     _add_server_arguments(serve)
     serve.add_argument("--ready-file", type=Path, metavar="FILE", help="write the address here once it is served")
     serve.add_argument("--watch", action="store_true", help="read the script again when its file changes")
+    serve.add_argument("--workers", type=int, default=1, metavar="N", help="serve in N processes; needs --redis")
+    serve.add_argument(
+        "--redis", metavar="URL", help="where workers agree on the play, such as redis://127.0.0.1:6379/0"
+    )
 
 
 def _run(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mock_provider.asked import Asked, Refusal
-from mock_provider.caller import Caller
+from mock_provider.caller import LENGTH, Caller
 from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
 from mock_provider.copying import Source
 from mock_provider.dialects.codec import Dialect, Received, Reply, headers_of_error, headers_of_stream
 from mock_provider.faults import Head, Plan, plan_stream, plan_whole
+from mock_provider.journal import Entry
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
 from mock_provider.match import Unmatched, called, explain_slow_pattern
@@ -65,6 +66,26 @@ class Decision:
     problem: str | None = None
     extra_fields: tuple[str, ...] = ()
     keep: Callable[[], None] | None = None
+
+    def entry(self, caller: Caller, size_bytes: int, kept_body: bytes | None) -> Entry:
+        """The journal's view of it, which has no number yet."""
+        return Entry(
+            number=0,
+            method=caller.method,
+            path=caller.shown_path,
+            kept_headers=caller.shown_headers,
+            dialect=caller.dialect.name,
+            conversation=self.conversation,
+            client=self.client,
+            step=self.step,
+            matched=self.matched,
+            rule=self.rule,
+            problem=self.problem,
+            status=self.plan.head.status if self.plan.head else None,
+            extra_fields=self.extra_fields,
+            kept_body=kept_body,
+            length_bytes=size_bytes if LENGTH in caller.shown_headers else None,
+        )
 
 
 def head_of(status: int, content_type: str, *more: tuple[str, str]) -> Head:

@@ -138,6 +138,11 @@ class Journal:
     def __getitem__(self, at: int) -> Entry:
         return self._entries[at]
 
+    def numbered(self, number: int) -> Entry | None:
+        """The entry of one request, if it is still there; they are numbered one after the other."""
+        at = number - self._entries[0].number if self._entries else -1
+        return self._entries[at] if 0 <= at < len(self._entries) else None
+
     def of(self, conversation: str) -> tuple[Entry, ...]:
         """The entries of one conversation."""
         return tuple(entry for entry in self._entries if entry.conversation == conversation)

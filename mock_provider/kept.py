@@ -6,6 +6,7 @@ Room: pure; the engine holds one, the dialects read and write it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import cast
 
 from mock_provider.json_values import JsonObject
@@ -16,11 +17,15 @@ MAX_KEPT_BYTES = 16 << 20  # a few hundred agent requests of 25 KB with their an
 class Kept:
     """Documents by id, the oldest dropped first.
 
-    Limits: MAX_KEPT_BYTES of documents, spelled out; not safe for threads, the engine locks.
+    Shape: told, if it is there, hears of each change, None for a drop, before it is made; take_in makes one that was
+    made elsewhere. Limits: MAX_KEPT_BYTES of documents, spelled out; not safe for threads, the engine locks.
     """
 
-    def __init__(self, limit_bytes: int = MAX_KEPT_BYTES) -> None:
+    def __init__(
+        self, limit_bytes: int = MAX_KEPT_BYTES, told: Callable[[str, str | None], None] | None = None
+    ) -> None:
         self._limit_bytes = limit_bytes
+        self._told = told
         self._size_bytes = 0
         self._documents: dict[str, str] = {}
 
@@ -34,18 +39,27 @@ class Kept:
 
     def put(self, name: str, document: JsonObject) -> None:
         """Keep a copy of a document, in place of an older one of this id."""
-        self.drop(name)
-        text = json.dumps(document)
-        self._documents[name] = text
-        self._size_bytes += len(text)
-        while self._size_bytes > self._limit_bytes:
-            self.drop(next(iter(self._documents)))
+        self._change(name, json.dumps(document))
 
     def drop(self, name: str) -> bool:
         """Forget a document. Shape: whether it was there."""
-        text = self._documents.pop(name, None)
-        self._size_bytes -= len(text or "")
-        return text is not None
+        if name not in self._documents:
+            return False
+        self._change(name, None)
+        return True
+
+    def take_in(self, name: str, text: str | None) -> None:
+        """Make a change that is told already."""
+        self._size_bytes += len(text or "") - len(self._documents.pop(name, ""))
+        if text is not None:
+            self._documents[name] = text
+        while self._size_bytes > self._limit_bytes:
+            self._size_bytes -= len(self._documents.pop(next(iter(self._documents))))
+
+    def _change(self, name: str, text: str | None) -> None:
+        if self._told is not None:
+            self._told(name, text)
+        self.take_in(name, text)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -23,16 +23,48 @@ def listen(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
 
     Raises: UsageError when that is impossible.
     """
+    listener = _bound(host, port, is_shared=is_shared)
+    try:
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise _impossible(host, port, error) from None
+    listener.setblocking(False)
+    return listener
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """Take a port for others who will share it, without listening there: who connects is refused.
+
+    Raises: UsageError when that is impossible.
+    """
+    return _bound(host, port, is_shared=True)
+
+
+def _bound(host: str, port: int, *, is_shared: bool) -> socket.socket:
     try:
         if not 0 <= port <= MAX_PORT:
             raise OverflowError(f"ports go from 0 to {MAX_PORT}")
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.create_server((str(address[0]), port), family=family, backlog=BACKLOG, reuse_port=is_shared)
+        bound = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, OverflowError, UnicodeError) as error:
-        what = f"cannot listen on {host}:{port}: {error}"
-        raise UsageError(what, expected="a free port of this machine", fix="--port 0 takes any free one") from None
-    listener.setblocking(False)
-    return listener
+        raise _impossible(host, port, error) from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind((str(address[0]), port))
+    except OSError as error:
+        bound.close()
+        raise _impossible(host, port, error) from None
+    return bound
+
+
+def _impossible(host: str, port: int, error: Exception) -> UsageError:
+    what = f"cannot listen on {host}:{port}: {error}"
+    return UsageError(what, expected="a free port of this machine", fix="--port 0 takes any free one")
 
 
 def _is_shared(listener: socket.socket) -> bool:

@@ -5,11 +5,13 @@ Room: threads; the faces come in with requests, tests with questions.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from mock_provider.caller import LENGTH, Caller, Callers
+from mock_provider.caller import Caller, Callers
 from mock_provider.checks import check_request, check_requests
 from mock_provider.control import answer_control
 from mock_provider.deciding import JSON_TYPE, Decider, Decision, head_of, refuse_unread
@@ -31,6 +33,9 @@ from mock_provider.request_log import RequestLog
 from mock_provider.routes import CONTROL_PREFIX
 from mock_provider.script import ScriptLike, as_script
 from mock_provider.script_fields import near_miss
+from mock_provider.sharing.events import Arrived, AtGate, Ended, Event, KeptChange, PortClosed, Restarted, Stuck
+from mock_provider.sharing.link import Link
+from mock_provider.sharing.log import EventLog, LinkLostError
 from mock_provider.steps import Script
 from mock_provider.succession import Scene, Succession
 from mock_provider.verdict import Verdict
@@ -40,6 +45,7 @@ class Mock:
     """The control object, the same on every face.
 
     Shape: journal, gate(name), verify(), reset(), close(), base_url(dialect). may_change: another script may follow.
+    shared: other workers play with, and all agree on the order of what happens.
     Units: gate_timeout_s is how long an answer waits at a gate before the play is called failed.
     """
 
@@ -53,6 +59,7 @@ class Mock:
         limits: Limits | None = None,
         log: RequestLog | None = None,
         may_change: bool = False,
+        shared: EventLog | None = None,
     ) -> None:
         self.script: Script = as_script(script)
         self.root = root
@@ -67,7 +74,9 @@ class Mock:
         self._may_change = may_change
         self._earlier = Succession()
         self._play = Play(self.script, remembers=may_change)
-        self._kept = Kept()
+        self._link = None if shared is None else Link(shared, self._take_in)
+        self._round = 0
+        self._kept = Kept(told=None if self._link is None else self._tell_kept)
         self._callers = Callers(self.script)
         self._decider = Decider(self._play, self._kept)
         self._questions = Questions(self.limits.body_bytes)
@@ -75,7 +84,8 @@ class Mock:
         self._make_gates()
 
     def _make_gates(self) -> None:
-        self._gates = {name: Gate(name) for name in self.script.gate_names()}
+        told = None if self._link is None else self._tell_gate
+        self._gates = {name: Gate(name, told) for name in self.script.gate_names()}
 
     def base_url(self, dialect: str = "openai_chat", conversation: str = "") -> str:
         """The address to give to a client of this dialect, for one conversation if named."""
@@ -106,6 +116,7 @@ class Mock:
     def verify(self) -> Verdict:
         """Judge the play so far."""
         with self._lock:
+            self._catch_up()
             waiting = [
                 f"{self.script.name}: gate '{gate.name}' was never opened, {gate.waiting} answers wait there"
                 for gate in self._gates.values()
@@ -134,12 +145,19 @@ class Mock:
     def reset(self) -> None:
         """Begin again: cursors, journal, gates. Answers that wait at a gate are given up."""
         with self._lock:
-            gates = list(self._gates.values())
-            self._play.reset()
-            self._earlier.clear()
-            self._kept.clear()
-            self.journal.clear()
-            self._make_gates()
+            if self._link is not None:
+                self._link.tell(Restarted())
+            self._restart()
+
+    def _restart(self) -> None:
+        gates = list(self._gates.values())
+        self._round += 1
+        self._play.reset()
+        self._earlier.clear()
+        self._kept.clear()
+        self._questions.forget()
+        self.journal.clear()
+        self._make_gates()
         for gate in gates:
             gate.abandon()
 
@@ -174,11 +192,20 @@ class Mock:
         where = called(self.script, entry.conversation or "") if entry else self.script.name
         step = entry.step if entry else 0
         what = f"request {number} waited {self.gate_timeout_s:g} s at gate '{gate.name}' of step {step}"
+        line = f"{where}: {what} [GATE_NEVER_OPENED]\n  fix: open the gate in the test"
         with self._lock:
-            self._play.stuck(f"{where}: {what} [GATE_NEVER_OPENED]\n  fix: open the gate in the test")
+            if self._link is not None:
+                self._link.tell(Stuck(line))
+            self._play.stuck(line)
 
     def refuse(self, duration_s: float) -> None:
         """A face asks for its port to be closed for a while; without a port nothing happens."""
+        if self._link is not None:
+            with self._lock:
+                self._link.tell(PortClosed(duration_s))
+        self._close_port(duration_s)
+
+    def _close_port(self, duration_s: float) -> None:
         if self.close_port is not None:
             self.close_port(duration_s)
 
@@ -200,9 +227,28 @@ class Mock:
         with self._lock:
             if self._earlier:
                 return self._answer_in_succession(caller, body)
+            if self._link is not None:
+                return self._answer_in_company(caller, body, self._link)
             question = self._questions.of(caller, body, self._decider)
             decision = self._decider.decide(question.request, question.checked)
             return self._carry_out(decision, caller, len(body), question.kept_body)
+
+    def _answer_in_company(self, caller: Caller, body: bytes, link: Link) -> Exchange:
+        """Answer as one of several workers: decide again whenever another one was faster."""
+        try:
+            if caller.dialect.keep is not None:  # what is kept may be asked for
+                link.catch_up()
+            question = self._questions.of(caller, body, self._decider)
+            while True:
+                decision = self._decider.decide(question.request, question.checked)
+                entry = decision.entry(caller, len(body), question.kept_body)
+                if link.agree(Arrived(decision.note, entry)):
+                    return self._carry_out_entry(decision, entry, self._play)
+        except LinkLostError as lost:
+            what = f"the workers have lost each other, nothing can be answered in order: {lost}"
+            number = self._play.number + 1
+            decision = refuse_unread(caller, 503, "workers_lost", what, self.script, number)
+            return self._carry_out(decision, caller, len(body), None)
 
     def _answer_in_succession(self, caller: Caller, body: bytes) -> Exchange:
         """Answer on the script that the conversation began on; a face may know the caller by an earlier one."""
@@ -226,8 +272,18 @@ class Mock:
         if self._log is not None:
             self._log.request(entry)
 
+    def _finished_in_company(self, number: int, entry: Entry) -> None:
+        """The same, and tell the others. Shape: number is that of the round the request came in."""
+        if self._link is not None:
+            pieces, passed = entry.pieces_sent, entry.gates_passed
+            with self._lock, contextlib.suppress(LinkLostError):  # the next request is told
+                self._link.tell(Ended(number, entry.number, entry.end, pieces, entry.reply_digest, passed))
+        self._finished(entry)
+
     def _aside(self, caller: Caller) -> Plan:
         """Answer what is no part of the play."""
+        with self._lock, contextlib.suppress(LinkLostError):
+            self._catch_up()
         if caller.route.operation == "alive":
             return plan_whole(head_of(200, JSON_TYPE), b"")
         return answer_control(self, caller.method, caller.path.removeprefix(CONTROL_PREFIX), caller.query)
@@ -250,25 +306,55 @@ class Mock:
     def _carry_out(
         self, decision: Decision, caller: Caller, size_bytes: int, kept_body: bytes | None, play: Play | None = None
     ) -> Exchange:
-        number = (play or self._play).apply(decision.note)
+        entry = decision.entry(caller, size_bytes, kept_body)
+        return self._carry_out_entry(decision, entry, play or self._play)
+
+    def _carry_out_entry(self, decision: Decision, entry: Entry, play: Play) -> Exchange:
+        entry.number = play.apply(decision.note)
         if decision.keep is not None:
             decision.keep()
-        entry = Entry(
-            number=number,
-            method=caller.method,
-            path=caller.shown_path,
-            kept_headers=caller.shown_headers,
-            dialect=caller.dialect.name,
-            conversation=decision.conversation,
-            client=decision.client,
-            step=decision.step,
-            matched=decision.matched,
-            rule=decision.rule,
-            problem=decision.problem,
-            status=decision.plan.head.status if decision.plan.head else None,
-            extra_fields=decision.extra_fields,
-            kept_body=kept_body,
-            length_bytes=size_bytes if LENGTH in caller.shown_headers else None,
-        )
         self.journal.add(entry)
-        return Exchange(decision.plan, entry, self._finished)
+        finished = self._finished if self._link is None else partial(self._finished_in_company, self._round)
+        return Exchange(decision.plan, entry, finished)
+
+    # Other workers
+
+    def catch_up(self) -> None:
+        """Take in what other workers did. Raises: LinkLostError."""
+        with self._lock:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._link is not None:
+            self._link.catch_up()
+
+    def _tell_gate(self, name: str, what: str) -> None:
+        if self._link is not None:
+            with self._lock, contextlib.suppress(LinkLostError):
+                self._link.tell(AtGate(name, what))
+
+    def _tell_kept(self, name: str, text: str | None) -> None:
+        if self._link is not None:
+            self._link.tell(KeptChange(name, text))
+
+    def _take_in(self, event: Event) -> None:
+        """Change what another worker changed."""
+        if isinstance(event, Arrived):
+            event.entry.number = self._play.apply(event.note)
+            self.journal.add(event.entry)
+        elif isinstance(event, Ended):
+            entry = self.journal.numbered(event.number) if event.round == self._round else None
+            if entry is not None:
+                entry.end, entry.pieces_sent = event.end, event.pieces_sent
+                entry.digest, entry.gates_passed = bytes.fromhex(event.digest), event.gates_passed
+                self._finished(entry)
+        elif isinstance(event, AtGate):
+            self._gates[event.name].take_in(event.what)
+        elif isinstance(event, Stuck):
+            self._play.stuck(event.line)
+        elif isinstance(event, KeptChange):
+            self._kept.take_in(event.name, event.text)
+        elif isinstance(event, PortClosed):
+            self._close_port(event.duration_s)
+        else:
+            self._restart()

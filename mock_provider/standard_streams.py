@@ -11,6 +11,18 @@ import sys
 from typing import TextIO
 
 
+def fill_gaps() -> None:
+    """Open the standard streams that are closed, onto nothing: else the next file or socket takes their number.
+
+    The faster event loop ends the process when it is to close a socket with such a number.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
 def say(text: str) -> None:
     """Write to standard output, at once; without a reader nothing happens."""
     _write(sys.stdout, text, 1)

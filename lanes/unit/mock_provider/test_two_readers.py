@@ -142,7 +142,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(PARTS, min_size=1, max_size=9), cuts=st.lists(st.integers(1, 40), max_size=4), is_sound=st.booleans()
 )
