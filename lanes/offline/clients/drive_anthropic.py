@@ -42,7 +42,13 @@ def answer(ask: Ask, said: Said) -> None:
         given["tools"] = [{"name": TOOL, "description": TOOL_TEXT, "input_schema": TOOL_SCHEMA}]
     if ask.thinks:
         given["thinking"] = {"type": "enabled", "budget_tokens": THINKING_TOKENS}
-    with anthropic.Anthropic(api_key=KEY, base_url=ask.url, max_retries=ask.retries, timeout=ask.timeout_s) as client:
+    with anthropic.Anthropic(
+        api_key=KEY,
+        base_url=ask.url,
+        max_retries=ask.retries,
+        timeout=ask.timeout_s,
+        _strict_response_validation=True,  # so that a field which is missing or of another type is an error
+    ) as client:
         if ask.wants_data:
             parsed = client.messages.parse(output_format=Weather, **given).parsed_output
             said.data = parsed.model_dump() if parsed else None

@@ -37,7 +37,13 @@ class Weather(BaseModel):
 
 def answer(ask: Ask, said: Said) -> None:
     """Do the task with the client."""
-    with openai.OpenAI(api_key=KEY, base_url=ask.url, max_retries=ask.retries, timeout=ask.timeout_s) as client:
+    with openai.OpenAI(
+        api_key=KEY,
+        base_url=ask.url,
+        max_retries=ask.retries,
+        timeout=ask.timeout_s,
+        _strict_response_validation=True,  # so that a field which is missing or of another type is an error
+    ) as client:
         if ask.embeds:
             made = client.embeddings.create(model="text-embedding-3-small", input=list(ask.embeds))
             said.vectors = [one.embedding for one in made.data]

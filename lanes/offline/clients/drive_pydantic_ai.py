@@ -87,7 +87,7 @@ async def _run(model: Model, settings: ModelSettings, ask: Ask, said: Said) -> N
     if ask.has_tool:
 
         @agent.tool_plain(name=TOOL, description=TOOL_TEXT)
-        def use(city: str) -> str:
+        async def use(city: str) -> str:  # a plain function would run in a thread, and two of them in any order
             said.calls.append((TOOL, {"city": city}))
             return weather(city)
 

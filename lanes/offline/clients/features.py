@@ -45,19 +45,23 @@ class Feature:
 
 
 def _steps(*steps: Mapping[str, Json], **more: Json) -> Callable[[Client], JsonObject]:
-    return lambda client: script(*steps, flavour=client.flavour, **more)
+    return lambda _client: script(*steps, **more)
+
+
+def _thinking(*steps: Mapping[str, Json]) -> Callable[[Client], JsonObject]:
+    return lambda client: script(*steps, flavour=client.thinking_flavour)
 
 
 def _data(client: Client) -> JsonObject:
     """The data where the client looks for it: in the text, or in the arguments of a tool it made for this."""
     spelled = tool_call(client.data_tool, DATA) if client.data_tool else text('{"city": "Ghent", "degrees": 7}')
-    return script(step(spelled), flavour=client.flavour)
+    return script(step(spelled))
 
 
 def _out_of_quota(client: Client) -> JsonObject:
     """No money left, as often as the client asks."""
     lack = client.lacks.get("out of quota")
-    return script({"http_error": "quota", "repeat": lack.requests if lack else 1}, flavour=client.flavour)
+    return script({"http_error": "quota", "repeat": lack.requests if lack else 1})
 
 
 _TWO_CALLS = (
@@ -112,14 +116,14 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "reasoning",
         "thinking beside the answer",
-        _steps(step(reasoning("Look first."), text(WORDS))),
+        _thinking(step(reasoning("Look first."), text(WORDS))),
         {"thought": "Look first.", "text": WORDS},
         {"thinks": True},
     ),
     Feature(
         "reasoning in a stream",
         "thinking in pieces before the answer",
-        _steps(step(reasoning("Look first."), text(WORDS), stream=IN_PIECES)),
+        _thinking(step(reasoning("Look first."), text(WORDS), stream=IN_PIECES)),
         {"thought": "Look first.", "text": WORDS},
         {"thinks": True} | _STREAM,
     ),
@@ -139,7 +143,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "embeddings",
         "vectors, number by number as the provider made them",
-        lambda client: script(step("never asked", optional=True), flavour=client.flavour),
+        _steps(step("never asked", optional=True)),
         {"are_vectors": True},
         {"embeds": TEXTS},
     ),

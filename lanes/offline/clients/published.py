@@ -33,6 +33,7 @@ class Client:
     Shape: `driver` is the module that uses the client, here or in `node/`; `way` which of its addresses. `data_tool`
     is the tool by which it asks for data, empty when it asks for them as text. `notes` say by feature what the table
     adds to a cell that is filled. `vector_size` is how many numbers its embeddings have.
+    `thinking_flavour` is the flavour that is played where thinking is asked for: OpenAI's own chat format shows none.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Client:
     way: str
     dialect: Literal["openai_chat", "openai_responses", "anthropic", "gemini", "ollama", "bedrock"]
     language: Literal["Python", "Node"] = "Python"
-    flavour: str = "openai"
+    thinking_flavour: str = "openai"
     data_tool: str = ""
     lacks: Mapping[str, Lack] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -93,10 +94,10 @@ def _counted(lack: Lack) -> Mapping[str, Lack]:
 
 
 CLIENTS: tuple[Client, ...] = (
-    Client("openai", "openai", "drive_openai", "chat", "openai_chat", flavour="vllm", lacks=_NO_MONEY),
+    Client("openai", "openai", "drive_openai", "chat", "openai_chat", thinking_flavour="vllm", lacks=_NO_MONEY),
     Client("openai", "openai", "drive_openai", "responses", "openai_responses", lacks=_NO_MONEY),
     Client("anthropic", "anthropic", "drive_anthropic", "messages", "anthropic", lacks=_NO_VECTORS),
-    Client("litellm", "litellm", "drive_litellm", "chat", "openai_chat", flavour="vllm", lacks=_NO_MONEY),
+    Client("litellm", "litellm", "drive_litellm", "chat", "openai_chat", thinking_flavour="vllm", lacks=_NO_MONEY),
     Client("litellm", "litellm", "drive_litellm", "messages", "anthropic", lacks=_NO_VECTORS),
     Client(
         "pydantic-ai",
@@ -104,7 +105,7 @@ CLIENTS: tuple[Client, ...] = (
         "drive_pydantic_ai",
         "chat",
         "openai_chat",
-        flavour="vllm",
+        thinking_flavour="vllm",
         data_tool="final_result",
         lacks=_NO_MONEY,
     ),
@@ -132,7 +133,7 @@ CLIENTS: tuple[Client, ...] = (
         "drive_langchain",
         "chat",
         "openai_chat",
-        flavour="vllm",
+        thinking_flavour="vllm",
         lacks=_NO_MONEY | _DROPS_THOUGHT,
     ),
     Client("langchain-openai", "langchain-openai", "drive_langchain", "responses", "openai_responses", lacks=_NO_MONEY),
@@ -143,7 +144,7 @@ CLIENTS: tuple[Client, ...] = (
         "drive_openai_agents",
         "chat",
         "openai_chat",
-        flavour="vllm",
+        thinking_flavour="vllm",
         lacks=_NO_MONEY | _RUNS_AGENTS,
     ),
     Client(

@@ -22,10 +22,11 @@ from lanes.offline.clients.agent_programs import (
 from lanes.plugin import not_run
 from mock_provider.replies import conversation, script
 
-TIME_LIMIT_S = 100
+TIME_LIMIT_S = 240  # a machine busy with other work needs a minute to load one of them
 
 
 @pytest.mark.claim("mock.published-clients")
+@pytest.mark.timeout(TIME_LIMIT_S + 30)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name.lower().replace(" ", "-"))
 def test_a_published_agent_mends_a_program_and_sees_its_check_pass(
     program: AgentProgram, channels: Channels, tmp_path: Path

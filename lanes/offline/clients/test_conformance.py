@@ -57,7 +57,7 @@ def facts_of(said: Said, client: Client, expected: Mapping[str, object]) -> dict
     """What was said, in the words of the table, as far as a feature is about it."""
     trouble = said.trouble
     message = trouble.message if trouble else ""
-    quota = form_of("quota", client.error_dialect, client.flavour)
+    quota = form_of("quota", client.error_dialect, "openai")
     facts: dict[str, object] = {
         "text": said.text,
         "ends_with": said.text[-len(str(expected.get("ends_with", ""))) :],
