@@ -47,7 +47,7 @@ def test_a_problem_says_where_what_expected_and_the_near_miss() -> None:
     assert str(caught.value) == (
         "demo.yaml:3:17, steps[0]: unknown key 'optionl'; did you mean 'optional'? [SCRIPT_KEY]\n"
         "  expected: one of expect, reply, http_error, fault, gate, finish, usage, stream, repeat, optional, model, "
-            "headers, content_type"
+        "headers, content_type"
     )
 
 
