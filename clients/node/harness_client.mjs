@@ -240,6 +240,19 @@ export function finalText(events) {
 }
 
 /**
+ * The events of a stored log, from the text of its file: without its header, without the packed pieces of streams, which
+ * say nothing of where work begins and ends, and without a last line that was not finished.
+ *
+ * @param {string} text @returns {JsonObject[]}
+ */
+export function storedEvents(text) {
+  const lines = text.split("\n");
+  const last = parseFrame(Buffer.from(lines.pop() ?? ""));
+  const rows = [...lines.map((line) => JSON.parse(line)), last];
+  return asList(rows).filter((row) => typeof row.seq === "number");
+}
+
+/**
  * The interval that belongs to a receipt, from the events of a stored log alone; null when the message never came in.
  * It begins at the splice that inserted the message, and ends at the first turn end after which nothing waits that
  * would open a turn, or at the splice that took the message out unclaimed.

@@ -25,6 +25,7 @@ import {
   cleanEnvironment,
   finalText,
   receiptInterval,
+  storedEvents,
 } from "./harness_client.mjs";
 
 const PYTHON = process.env.FAKE_SERVER_PYTHON ?? "python3";
@@ -386,6 +387,19 @@ test("CL11 events collected live are those of the interval in the log", () => {
     assert.deepEqual([seqs[0], seqs[seqs.length - 1]], [interval?.first, interval?.last]);
   }
   assert.equal(receiptInterval(events, "m-3"), null);
+});
+
+test("a stored log is read without header, packed pieces and an unfinished last line", () => {
+  const rows = [
+    { type: "session", id: "s" },
+    { type: "turn/start", seq: 0, data: { turn: 1 } },
+    { type: "text-chunks", seq0: 1, data: {} },
+    { type: "turn/end", seq: 4, data: { turn: 1 } },
+  ].map((row) => JSON.stringify(row));
+  const seqs = (/** @type {string} */ text) => storedEvents(text).map(({ seq }) => seq);
+  assert.deepEqual(seqs(`${rows.join("\n")}\n`), [0, 4]);
+  assert.deepEqual(seqs(rows.join("\n")), [0, 4]);
+  assert.deepEqual(seqs(rows.join("\n").slice(0, -3)), [0]);
 });
 
 test("the last text that is not empty is the answer, from the first turn on", () => {
