@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +29,7 @@ from mock_provider.script_fields import near_miss
 from mock_provider.script_schema import script_schema
 from mock_provider.serving import ready_line, serve_until_stopped, warn_about_host
 from mock_provider.sharing.log import EventLog
-from mock_provider.speed import settle_memory
+from mock_provider.speed import PLAIN_VARIABLE, settle_memory
 from mock_provider.standard_streams import fill_gaps, say, tell
 from mock_provider.starter import starter
 from mock_provider.steps import Script
@@ -50,6 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MockError as error:
         tell(f"{error}\n")
         return error.exit_code
+
+
+def _is_fast(arguments: argparse.Namespace) -> bool:
+    """Whether the speed extra may be used: not when the person or the surroundings ask for the plain loop."""
+    return not arguments.plain and not os.environ.get(PLAIN_VARIABLE)
 
 
 def _dispatch(given: list[str]) -> int:
@@ -92,7 +98,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         port=arguments.port,
         ready_file=arguments.ready_file,
         watch=watch,
-        is_fast=not arguments.plain,
+        is_fast=_is_fast(arguments),
     )
 
 
@@ -113,7 +119,7 @@ def _serve_in_company(arguments: argparse.Namespace) -> int:
         port=arguments.port,
         redis_url=arguments.redis,
         make=make,
-        is_fast=not arguments.plain,
+        is_fast=_is_fast(arguments),
     )
     warn_about_host(arguments.host)
     allow_many_files()
@@ -133,7 +139,7 @@ def _run(arguments: argparse.Namespace, wrapped: list[str]) -> int:
         host=arguments.host,
         port=arguments.port,
         grace_s=arguments.grace,
-        is_fast=not arguments.plain,
+        is_fast=_is_fast(arguments),
     )
 
 

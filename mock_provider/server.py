@@ -92,14 +92,18 @@ class ServerThread:
         self._port = port
         self._is_fast = is_fast
         self._ready = threading.Event()
-        self._failure: UsageError | None = None
+        self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="mock-provider", daemon=True)
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=choose_loop(is_fast=self._is_fast)) as runner:
-            runner.run(self._serve())
+        try:
+            with asyncio.Runner(loop_factory=choose_loop(is_fast=self._is_fast)) as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - who waits for the server has to hear of it
+            self._failure = error
+            self._ready.set()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from mock_provider.http_head import CutLines, cut_with_h11, cut_with_httptools
 
+PLAIN_VARIABLE = "MOCK_PROVIDER_PLAIN"  # set where system calls have to be seen: a guarded process, and its children
+
 
 def choose_cut(*, is_fast: bool) -> CutLines:
     """The reader of heads."""
