@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from mock_provider.cli import main
+from mock_provider.serving import warn_about_host
 
 # Children find the packages where nothing is installed; what the lane put first stays first.
 PATH_OF_CHILDREN = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).parents[3])])
@@ -198,6 +199,9 @@ def test_serve_says_when_it_is_ready_and_judges_at_the_end(tmp_path: Path, plain
     assert len(journal.read_text(encoding="utf-8").splitlines()) == asks
 
 
-def test_a_host_that_others_can_reach_warns(plain: str) -> None:
-    ended = run("run", plain, "--host", "0.0.0.0", "--", "true")
-    assert "0.0.0.0 is not loopback, other machines can reach this provider" in ended.stderr
+def test_a_host_that_others_can_reach_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    for host in ("127.0.0.1", "localhost", "0.0.0.0"):
+        warn_about_host(host)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "0.0.0.0 is not loopback, other machines can reach this provider" in said[0]
