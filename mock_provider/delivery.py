@@ -85,7 +85,7 @@ class Delivery:
     once it is over, whether the connection cannot be used again.
     """
 
-    __slots__ = ("_actions", "_exchange", "_framing", "_head", "_mock", "_outlet", "ends_connection")
+    __slots__ = ("_actions", "_exchange", "_framing", "_head", "_held", "_mock", "_outlet", "ends_connection")
 
     def __init__(self, exchange: Exchange, framing: Framing, outlet: Outlet, mock: Mock) -> None:
         self._exchange = exchange
@@ -93,6 +93,7 @@ class Delivery:
         self._outlet = outlet
         self._mock = mock
         self._head: Head | None = None
+        self._held = b""
         self._actions: Iterator[tuple[Action, bool]] = iter(())
         self.ends_connection = framing.is_last
 
@@ -125,12 +126,12 @@ class Delivery:
             if following is None:
                 return True
             action, is_last = following
-            if isinstance(action, Head):
-                outlet.write(spell_head(action, self._framing))
+            if isinstance(action, Send):
+                self._send(action, is_last=is_last)
+            elif isinstance(action, Head):
+                self._held = spell_head(action, self._framing)  # goes out with the first piece, which is there already
                 if is_last:
                     self._end()
-            elif isinstance(action, Send):
-                self._send(action, is_last=is_last)
         return False
 
     def _send(self, action: Send, *, is_last: bool) -> None:
@@ -143,13 +144,20 @@ class Delivery:
             self._exchange.finish("complete")
             if is_chunked:
                 framed += END_OF_CHUNKS
-        self._outlet.write(framed)
+        self._write(framed)
+
+    def _write(self, data: bytes) -> None:
+        if self._held:
+            data, self._held = self._held + data, b""
+        self._outlet.write(data)
 
     def _end(self) -> None:
         """The body is over without a last piece."""
         self._exchange.finish("complete")
         if self._head is not None and self._head.length is None and self._framing.has_chunks and self._framing.has_body:
-            self._outlet.write(END_OF_CHUNKS)
+            self._write(END_OF_CHUNKS)
+        elif self._held:
+            self._write(b"")
 
     async def finish(self) -> None:
         """Do the rest, waiting where the plan says so, and for a client that is slower than we are."""

@@ -112,13 +112,19 @@ class Run:
         self.ends = [at - cut for at in self.ends[count:]]
         self.values = self.values[count:]
         self.first = self.text[: self.ends[0]]
-        head.lead_to([self])
+        head.lead_to(self)
         return head
 
-    def lead_to(self, branches: list[Run]) -> None:
-        """Set what may follow, the most recent first."""
-        self.branches = branches
-        self.firsts = tuple(branch.first for branch in branches)
+    def lead_to(self, run: Run) -> None:
+        """Let another run follow; the most recent one stands first."""
+        self.branches.insert(0, run)
+        self.firsts = (run.first, *self.firsts)
+
+    def drop(self, number: int = -1) -> Run:
+        """Let one of the branches, the oldest if none is said, follow no more."""
+        number %= len(self.branches)
+        self.firsts = self.firsts[:number] + self.firsts[number + 1 :]
+        return self.branches.pop(number)
 
 
 def _root() -> Run:
@@ -168,8 +174,8 @@ class Reader:
                 self._roots[name] = place
             self._size_bytes += len(run.text)
             if len(place.branches) == MAX_BRANCHES:
-                self._size_bytes -= place.branches.pop().size_bytes()
-            place.lead_to([run, *place.branches])
+                self._size_bytes -= place.drop().size_bytes()
+            place.lead_to(run)
         if self._size_bytes > self._limit_bytes:
             self.forget()
 
@@ -267,13 +273,16 @@ class _Walk:
         data = self._data
         if not data.startswith(place.firsts, at):
             return None
-        number, run = next((n, run) for n, run in enumerate(place.branches) if data.startswith(run.first, at))
-        if not data.startswith(run.text, at):
-            run = run.split(run.agreement(data, at))
-        elif not number:
+        number = next(n for n, first in enumerate(place.firsts) if data.startswith(first, at))
+        run = place.branches[number]
+        if data.startswith(run.text, at):
+            if number:
+                place.lead_to(place.drop(number))
             return run
-        place.lead_to([run, *place.branches[:number], *place.branches[number + 1 :]])
-        return run
+        place.drop(number)
+        head = run.split(run.agreement(data, at))
+        place.lead_to(head)
+        return head
 
     def _rest(self, name: str, place: Run, found: KnownList, start: int) -> tuple[list[Json], int]:
         """Parse the elements that are new, to the end of the list."""

@@ -38,6 +38,8 @@ class Questions:
 
     def of(self, caller: Caller, body: bytes, decider: Decider) -> Question:
         """Read and check a request, or know it again."""
+        if len(body) > MAX_QUESTION_BYTES:
+            return self._read(caller, body, decider)
         return self._known.get((caller, body)) or self._read(caller, body, decider)
 
     def forget(self) -> None:
