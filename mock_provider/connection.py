@@ -6,7 +6,6 @@ Room: asyncio and sockets; only the server comes in.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias, cast
 
@@ -251,7 +250,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, exchange: Exchange) -> None:
         """Say why and go, in the middle of a request."""
         if self._asking is not None and self._outlet is not None:
-            deliver_whole(exchange, replace(self._asking.framing, is_last=True), self._outlet)
+            deliver_whole(exchange, self._asking.framing._replace(is_last=True), self._outlet)
         self._leave()
 
     def _answer(self, body: bytes, rest: bytes) -> bytes | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
+from typing import NamedTuple
 
 from mock_provider.actions import Action, Delay, Die, Head, Hold, Send, Wait
 from mock_provider.exchange import Exchange
@@ -23,8 +23,7 @@ END_OF_CHUNKS = b"0\r\n\r\n"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(NamedTuple):
     """How the client wants it. Shape: has_chunks False is HTTP/1.0, which learns the end of a body from the close."""
 
     is_last: bool = False

@@ -59,6 +59,8 @@ class Metrics:
 
 def _end_word(end: str) -> str:
     """The end without its numbers and names, so that there are few of them."""
+    if end == "complete":
+        return end
     if end.startswith("client gone"):
         return "client gone"
     return "gate never opened" if end.startswith("gate ") else end
