@@ -18,6 +18,7 @@ from mock_provider.json_reader import Reading
 from mock_provider.json_values import Json
 
 MARK = "[redacted]"
+MAX_CLEARED = 256  # redactors that a remembered text was found clean for; then all are forgotten
 MIN_SECRET = 6  # shorter values ("x", "test") are placeholders; replacing them everywhere would wreck the text
 
 # Headers whose values say nothing about who asks. Everything else is hidden: a list of secret names is never complete.
@@ -141,6 +142,8 @@ class Redactor:
             if self.number not in run.cleared:
                 if self._holds(run.text):
                     return False
+                if len(run.cleared) >= MAX_CLEARED:
+                    run.cleared.clear()
                 run.cleared.add(self.number)
         return not _may_hide(reading.fresh_bytes) or self.json(reading.fresh) == reading.fresh
 
@@ -197,7 +200,12 @@ def secrets_of_caller(headers: Mapping[str, str], query: str) -> list[str]:
 
 
 def redactor_for(values: Iterable[str]) -> Redactor:
-    """Hide these values in every form they are likely to take."""
+    """Hide these values in every form they are likely to take; for equal ones the same redactor, while it is known."""
+    return _redactor(tuple(dict.fromkeys(values)))
+
+
+@functools.lru_cache(maxsize=256)
+def _redactor(values: tuple[str, ...]) -> Redactor:
     forms: set[str] = set()
     for value in values:
         if len(value) >= MIN_SECRET:

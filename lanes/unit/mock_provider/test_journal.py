@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
+import mock_provider
 from mock_provider.errors import UsageError
 from mock_provider.journal import Entry, Journal
+from mock_provider.json_values import Json
+from mock_provider.replies import script, step
 
 
 def entry(number: int, body: bytes | None = b"{}") -> Entry:
@@ -48,6 +52,29 @@ def test_finished_entries_are_written_one_line_each(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the journal cannot be written: No such file or directory"):
         Journal(tmp_path / "none" / "journal.jsonl")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"content": "use sk-proj-0123456789abcdef"}, id="form"),
+        pytest.param({"content": "my key is hunter2hunter2"}, id="key-of-the-header"),
+        pytest.param({"api_key": "correct-horse"}, id="name"),
+        pytest.param({"content": "x" * 2_000 + " sk-proj-0123456789abcdef"}, id="long"),
+    ],
+)
+def test_no_secret_is_kept_in_memory(body: dict[str, Json]) -> None:
+    face = mock_provider.transport(script(step("hi", repeat="forever", optional=True)))
+    headers = {"authorization": "Bearer hunter2hunter2", "x-api-key": "another-secret"}
+    sent = {"model": "m", "messages": [{"role": "user", "content": "x"}], "metadata": body}
+    with httpx.Client(transport=face, base_url=face.mock.root, headers=headers) as client:
+        for _ in range(2):
+            client.post("/v1/chat/completions", json=sent)
+    for one in face.mock.journal.entries:
+        kept = repr([getattr(one, name) for name in Entry.__slots__])
+        words = ("sk-proj-0123", "hunter2", "correct-horse", "another-secret")
+        assert [word for word in words if word in kept] == []
+        assert one.kept_body is not None
 
 
 def test_an_entry_reads_as_one_line() -> None:
