@@ -171,13 +171,14 @@ class Channels:
         self._open.callback(self._take_live, transport)
         return transport
 
-    def close(self) -> None:
+    def close(self, *, is_judged: bool = True) -> None:
         """Close every channel, newest first, and hand over what was seen.
 
+        Shape: of a test that says it was not run, nothing is judged: it never asked for what it had opened.
         Raises: ScenarioError when a script or a recording was not used as it was meant.
         """
         self._open.close()
-        if self._problems:
+        if self._problems and is_judged:
             raise ScenarioError("\n".join(self._problems), where=self._observation.node_id, code="CHANNEL")
 
     def _check(self, channel: Channel) -> None:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lanes.observation import NotRun
 from lanes.spec_ids import spec_ids
 
 if TYPE_CHECKING:  # loaded by the fixture: a unit test that asks for no channel does not pay for one
     from lanes.channels import Channels
 
+WAS_NOT_RUN = pytest.StashKey[bool]()
 CLAIM_MARKER = "claim(*ids): the claims of lanes/claims.toml that this test speaks for"
 
 
@@ -27,6 +29,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Let a test be selected by the spec ids in its name, also in a plain pytest."""
     item.extra_keyword_matches.update(spec_ids(item.name))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Remember of an item that it says it was not run, for the fixtures that end after it."""
+    try:
+        return (yield)
+    except NotRun:
+        item.stash[WAS_NOT_RUN] = True
+        raise
 
 
 @pytest.fixture
@@ -45,4 +57,4 @@ def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channel
 
     found = Channels(request.getfixturevalue("lane_run").policy, observation_of(request.node), tmp_path)
     yield found
-    found.close()
+    found.close(is_judged=not request.node.stash.get(WAS_NOT_RUN, False))
