@@ -96,6 +96,12 @@ def test_a_step_that_nobody_asked_for_fails_the_item(tmp_path: Path) -> None:
     assert channels._observation.to_json()["script"]["consumed"] == 1
 
 
+def test_what_a_test_opened_that_says_it_was_not_run_is_not_judged(tmp_path: Path) -> None:
+    channels = open_channels("offline", tmp_path)
+    channels.loopback(SCRIPT)
+    channels.close(is_judged=False)
+
+
 def test_a_request_that_no_step_answers_fails_the_item_and_is_no_answer(tmp_path: Path) -> None:
     channels = open_channels("unit", tmp_path)
     with httpx.Client(transport=channels.scripted(ONE_STEP)) as client:
