@@ -199,8 +199,10 @@ class Agent:
     def cancel(self, cause: Cause, keep_inbox: bool = False) -> CancelOutcome:
         """Abort the running turn and empty the inbox; with keep_inbox what waits stays and is parked.
 
-        The first cause of a turn stands. Cancelling an idle agent leaves no trace in what comes next.
+        The first cause of a turn stands. Cancelling an idle agent leaves no trace in what comes next. A disposed one
+        keeps what waits: it stands in a log that somebody else may hold by now.
         """
+        keep_inbox = keep_inbox or self._disposed
         state = self._projection.state
         turn = state.turn if state.turn_open and self._scope is not None and not self._scope.cancelled else None
         for scope in (self._scope, self._maintenance_scope):

@@ -23,7 +23,7 @@ from harness.log.events import (
 )
 from harness.log.inbox import Fate, fate_of
 from harness.log.session_log import SessionLog
-from harness.loop.agent import StatusChange
+from harness.loop.agent import CancelOutcome, StatusChange
 from harness.loop.decide import Enter
 from harness.loop.hooks import Hooks, StepProposal
 from harness.model.call import CancelSignal
@@ -367,6 +367,14 @@ async def test_G03_dispose_leaves_what_waits_in_the_log_for_the_next_lifetime(ma
     assert [item.id for item in later.agent.inbox.next_turn] == ["b"]
     await later.run("c")
     assert [texts(request)[-1] for request in later.model.requests] == ["b", "c"]
+
+
+async def test_G03_a_cancel_that_comes_after_the_disposal_leaves_what_waits_where_it_is(make_rig: Make) -> None:
+    rig = make_rig()
+    rig.agent.inject(message("later"))
+    await rig.agent.dispose()
+    rig.log.seal()
+    assert (rig.agent.cancel(Cause("user")), rig.agent.pending) == (CancelOutcome(None, ()), 1)
 
 
 async def test_G03_a_last_flush_that_fails_is_the_disposers_error(make_rig: Make) -> None:
