@@ -117,7 +117,8 @@ with claimed_streams() as streams:
 
 
 def test_TR16_TR17_only_frames_reach_standard_output_and_no_child_eats_a_frame() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    paths = [os.environ.get("PYTHONPATH"), str(Path(__file__).parents[3])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     ended = subprocess.run(
         [sys.executable, "-c", NOISE], input=b"{}\n", capture_output=True, env=environment, timeout=60, check=True
     )
