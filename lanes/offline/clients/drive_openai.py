@@ -42,8 +42,8 @@ def answer(ask: Ask, said: Said) -> None:
         base_url=ask.url,
         max_retries=ask.retries,
         timeout=ask.timeout_s,
-        # So that a field which is missing or of another type is an error. Vectors come in base64, which this client asks
-        # for by itself and its own types refuse.
+        # So that a field which is missing or of another type is an error. Vectors come in base64: this client asks
+        # for that by itself, and its own types refuse it.
         _strict_response_validation=not ask.embeds,
     ) as client:
         if ask.embeds:
