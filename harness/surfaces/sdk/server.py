@@ -71,6 +71,7 @@ class SdkServer:
         self._settings: Settings | None = None
         self._options = RequestOptions()
         self._folders: dict[SessionId, Path] = {}
+        self._coming: dict[str, list[asyncio.Future[None]]] = {}  # prompts of each session that are not queued yet
         self.hosted = Hosted(live if live is not None else LiveAgents())
         self.told: Mapping[str, Told] = {}
         self._outbox: Outbox | None = None
@@ -78,7 +79,7 @@ class SdkServer:
         self._shutdown: asyncio.Task[None] | None = None
         self.handlers: Mapping[str, Handler] = {
             "initialize": self._initialize,
-            "session/prompt": self._prompt,
+            "session/prompt": self._on_prompt,
             "session/resume": self._resume,
             "session/cancel": self._cancel,
             "session/list": self._list,
@@ -135,7 +136,24 @@ class SdkServer:
             "capabilities": {"methods": tuple(sorted(self.handlers))},
         }
 
-    async def _prompt(self, params: JsonObject) -> JsonObject:
+    async def _on_prompt(self, params: JsonObject) -> JsonObject:
+        """Take a prompt; a cancel of its session that was sent behind it waits until its message is queued."""
+        session: str = str(params.get("sessionId"))
+        queued: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._coming.setdefault(session, []).append(queued)
+        try:
+            return await self._prompt(params, queued)
+        finally:
+            self._queued(session, queued)
+
+    def _queued(self, session: str, queued: asyncio.Future[None]) -> None:
+        if not queued.done():
+            queued.set_result(None)
+            self._coming[session].remove(queued)
+            if not self._coming[session]:
+                del self._coming[session]
+
+    async def _prompt(self, params: JsonObject, queued: asyncio.Future[None]) -> JsonObject:
         prompt = read_prompt(params)
         assembled = await self._session(prompt)
         if not self.hosted.owns(assembled):
@@ -144,6 +162,7 @@ class SdkServer:
             raise UsageError("shutting down", code="SHUTTING_DOWN")
         message_id = assembled.new_message_id()
         assembled.agent.followup(Message(message_id, "user", prompt.content, UserSource()))
+        self._queued(prompt.session_id, queued)
         await assembled.writer.flush()
         return {"messageId": message_id}
 
@@ -183,6 +202,9 @@ class SdkServer:
 
     async def _cancel(self, params: JsonObject) -> JsonObject:
         session_id, message_id = read_session_id(params), read_message_id(params)
+        before = self._coming.get(session_id)
+        if message_id is None and before:  # they were sent before this, and it would find nothing of them yet
+            await asyncio.wait([*before])
         assembled = self.hosted.get(session_id)
         if assembled is None:
             return {"cancelled": "none"}

@@ -526,3 +526,31 @@ async def test_DS4_a_cancel_without_a_message_ends_the_turn_and_empties_the_queu
         await bench.idle(count=count)
     await bench.leave()
     assert (answers, len(bench.script.requests)) == (["turn", "none"], 1)
+
+
+async def test_DS4_a_cancel_right_behind_the_first_prompt_of_a_session_stops_it(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("next"))
+    await bench.hello()
+    blocks = [{"type": "text", "text": "a"}]
+    prompt = bench.send("session/prompt", {"sessionId": "s", "contentBlocks": blocks})
+    cancel = bench.send("session/cancel", {"sessionId": "s"})
+    receipt, cancelled = await bench.answer(prompt), await bench.answer(cancel)
+    await bench.idle()
+    await bench.prompt("b")
+    await bench.idle(count=2)
+    await bench.leave()
+    reasons = [event["data"]["reason"]["kind"] for event in bench.events() if event["type"] == "turn/end"]
+    assert ("messageId" in receipt, cancelled["cancelled"], reasons) == (True, "turn", ["aborted", "completed"])
+    assert [request["messages"][-1]["content"] for request in bench.script.requests] == ["b"]
+
+
+async def test_a_cancel_of_one_session_waits_for_no_other(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("ok"))
+    await bench.hello()
+    blocks = [{"type": "text", "text": "a"}]
+    bench.send("session/prompt", {"sessionId": "s", "contentBlocks": blocks})
+    cancelled = await bench.ask("session/cancel", {"sessionId": "other"})
+    told = [frame for frame in bench.sink.frames if "method" in frame]
+    await bench.idle()
+    await bench.leave()
+    assert (cancelled, told) == ({"cancelled": "none"}, [])
