@@ -176,12 +176,13 @@ class RealServer:
         return reasons(self.frames)
 
     def texts(self) -> list[str]:
-        """What the model said, message by message, as the client was told."""
+        """What the model said, message by message, as the client was told; messages without words are left out."""
         if self.wire == "acp":
             updates = [one["params"]["update"] for one in self.frames if one.get("method") == "session/update"]
             return [one["content"]["text"] for one in updates if one["sessionUpdate"] == "agent_message_chunk"]
         messages = [event["data"]["message"] for event in events(self.frames) if event["type"] == "assistant/message"]
-        return ["".join(block["text"] for block in one["content"] if block["type"] == "text") for one in messages]
+        said = ["".join(block["text"] for block in one["content"] if block["type"] == "text") for one in messages]
+        return [words for words in said if words]
 
     # the process
 
