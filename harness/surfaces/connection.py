@@ -81,11 +81,12 @@ async def serve(served: Served, line: Line) -> int:
     heard = asyncio.ensure_future(_result_of(line.told))
     try:
         await asyncio.wait([*waits, heard], return_when=asyncio.FIRST_COMPLETED)
+        was_told = line.told.done() and not served.stopped.is_set() and not peer.ended.is_set()  # the first one counts
         await _leave(served, peer, line)
     finally:
         for wait in (*waits, heard):
             wait.cancel()
-    return line.told.result() if line.told.done() else 0
+    return line.told.result() if was_told else 0
 
 
 async def serve_streams(streams: StandardStreams, command: str, make: Callable[[Say], Served]) -> int:

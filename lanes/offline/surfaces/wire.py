@@ -13,7 +13,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ class RealServer:
         self._ids = 0
         self._came = threading.Condition()
         self._has_ended = False
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._readers = [threading.Thread(target=run, daemon=True) for run in (self._read_output, self._read_errors)]
         for reader in self._readers:
             reader.start()
@@ -76,6 +79,15 @@ class RealServer:
             stream.close()
 
     # bytes and frames
+
+    @contextmanager
+    def not_reading(self) -> Iterator[None]:
+        """Read nothing of its standard output meanwhile."""
+        self._may_read.clear()
+        try:
+            yield
+        finally:
+            self._may_read.set()
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
@@ -225,6 +237,7 @@ class RealServer:
         held = bytearray()
         while data := os.read(self.process.stdout.fileno(), 1 << 16):
             held += data
+            self._may_read.wait()
             if b"\n" not in data:
                 continue
             *lines, rest = bytes(held).split(b"\n")
