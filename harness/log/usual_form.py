@@ -91,10 +91,17 @@ def is_usual_piece(payload: object, time: object) -> bool:
     chunk = payload.chunk
     if type(chunk) is not TextDelta and type(chunk) is not ReasoningDelta:
         return False
-    text = chunk.text
-    if type(text) is not str or not (text.isascii() or join_surrogates(text) is text):
-        return False
-    return _is_count(chunk.index) and _is_place(payload.turn, payload.step)
+    text, index, turn, step = chunk.text, chunk.index, payload.turn, payload.step
+    return (
+        type(text) is str
+        and type(index) is int
+        and type(turn) is int
+        and type(step) is int
+        and 0 <= index <= MAX_SAFE_INTEGER
+        and 0 < turn <= MAX_SAFE_INTEGER
+        and 0 < step <= MAX_SAFE_INTEGER
+        and (text.isascii() or join_surrogates(text) is text)
+    )
 
 
 def _sources(value: object, seq: int, kind: str) -> tuple[int, ...]:
