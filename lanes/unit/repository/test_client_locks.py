@@ -6,18 +6,21 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 LOCKS = ROOT / "requirements" / "clients"
 
 
-def test_every_node_package_is_pinned_by_integrity_and_no_line_holds_an_address() -> None:
-    text = (LOCKS / "package-lock.json").read_text("utf-8")
+@pytest.mark.parametrize("folder", [LOCKS, LOCKS / "acpx"], ids=["clients", "acpx"])
+def test_every_node_package_is_pinned_by_integrity_and_no_line_holds_an_address(folder: Path) -> None:
+    text = (folder / "package-lock.json").read_text("utf-8")
     packages = json.loads(text)["packages"]
-    asked = json.loads((LOCKS / "package.json").read_text("utf-8"))["devDependencies"]
+    asked = json.loads((folder / "package.json").read_text("utf-8"))["devDependencies"]
 
     assert [name for name, entry in packages.items() if name and not entry["integrity"].startswith("sha512-")] == []
     assert {name: packages[f"node_modules/{name}"]["version"] for name in asked} == asked
-    assert re.findall(r"https?://|file:|git\+", text + (LOCKS / ".npmrc").read_text("utf-8")) == []
+    assert re.findall(r"https?://|file:|git\+", text + (folder / ".npmrc").read_text("utf-8")) == []
 
 
 def test_each_python_client_is_one_version_pinned_by_hash() -> None:

@@ -23,7 +23,9 @@ def main() -> int:
     """Install what is not there yet in its locked version; gives the exit code."""
     HOME.mkdir(exist_ok=True)
     codes = [install_python(lock) for lock in sorted(LOCKS.glob("python-*.txt"))]
-    return max([*codes, install_node()])
+    codes.append(install_node(LOCKS, HOME / "node", "ci"))
+    codes.append(install_node(LOCKS / "acpx", HOME / "acpx", "install"))  # ci wants optional packages nobody can have
+    return max(codes)
 
 
 def install_python(lock: Path) -> int:
@@ -41,19 +43,20 @@ def install_python(lock: Path) -> int:
     return _run([*pip, *asked], LOCKS, target, lock)
 
 
-def install_node() -> int:
-    """Install the Node clients and the type checker beside each other."""
-    target, lock = HOME / "node", LOCKS / "package-lock.json"
+def install_node(source: Path, target: Path, command: str) -> int:
+    """Install the Node packages that a folder locks, by npm's `ci` or `install`."""
+    lock = source / "package-lock.json"
     if _is_current(target, lock):
         return 0
     npm = shutil.which("npm")
     if npm is None:
-        return _say("there is no npm here, the tests with Node's clients are not run")
+        return _say(f"there is no npm here, the tests with Node's {target.name} are not run")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(LOCKS / name, target)
-    return _run([npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"], target, target, lock)
+        shutil.copy(source / name, target)
+    asked = ["--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
+    return _run([npm, command, *asked], target, target, lock)
 
 
 def _is_current(target: Path, lock: Path) -> bool:
