@@ -5,6 +5,7 @@ Room: pure; the stdio surfaces and their clients may come in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from harness.errors import PeerError
 from harness.model.messages import JsonObject
 from harness.wire.json_text import encode_json, parse_json
 
+_MARK = b"\xef\xbb\xbf"
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*\{")
 MAX_LINE_BYTES = 128 << 20  # one picture in base64 fits many times; an endless line stays bounded
 
 
@@ -86,8 +89,10 @@ def decode_frame(line: bytes) -> JsonObject | None:
 
     A byte order mark in front and a CR at the end are ignored.
     """
+    if _OBJECT.match(line) is None:  # a flood of noise costs a look at the beginning of each line
+        return None
     try:
-        value = parse_json(line.removeprefix(b"\xef\xbb\xbf"))
+        value = parse_json(line.removeprefix(_MARK))
     except PeerError:
         return None
     return value if isinstance(value, Mapping) else None

@@ -73,7 +73,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
         return value if math.isfinite(value) else refuse(text)
 
     try:
-        value = json.loads(line.decode("utf-8-sig").strip(), parse_constant=refuse, parse_float=finite)
+        value = json.loads(line.decode("utf-8-sig").strip(" \t\r\n"), parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
