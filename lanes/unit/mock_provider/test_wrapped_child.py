@@ -23,9 +23,10 @@ if os.fork() == 0:
 print("ready", flush=True)
 signal.pause()
 """
+# Written straight to the descriptor: a signal may come while `print` of the one before has not yet returned.
 COUNTING = """
-import signal, sys
-signal.signal(signal.SIGUSR1, lambda *_: print("usr1", flush=True))
+import os, signal, sys
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"usr1\\n"))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print("ready", flush=True)
 while True:
