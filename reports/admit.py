@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from lanes.record import Record, Subject
+from reports.admit_local import check_local
 from reports.facts import (
     address_of,
     endpoints,
@@ -297,32 +298,6 @@ def _check_retries(record: Record, _admission: Admission) -> _Broken:
     return None
 
 
-def _check_local(record: Record, admission: Admission) -> _Broken:
-    overrides = live_facts(record).get("override_variables")
-    if overrides != []:
-        return "override", "override variables were set, or nothing says that there were none"
-    local = live_facts(record).get("local")
-    if not isinstance(local, Mapping):
-        return "local", "nothing says which server was started"
-    port = local.get("port")
-    for _scheme, host, found, _path in endpoints(record):
-        address = address_of(host)
-        if not (host == "localhost" or (address is not None and address.is_loopback)) or found != port:
-            return "peer", f"{host}:{found} is not the port that the lane started"
-    for seen in told_everywhere(record, "peer_ip"):
-        address = address_of(seen)
-        if address is None or not address.is_loopback:
-            return "peer", f"the peer address {seen!r:.80} is not loopback"
-    if not has_endpoint(record) or not is_number(port):
-        return "host", "the record names no endpoint"
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", str(local.get("model_digest"))):
-        return "local", "the digest of the model file is missing"
-    if not is_text(local.get("server")):
-        return "local", "the identity of the server is missing"
-    row = _row(record, admission)
-    return None if row is not None and row.local else ("host", "the provider table has no such local row")
-
-
 _Rules: TypeAlias = tuple[tuple[str, Callable[[Record, Admission], _Broken]], ...]
 _HOSTED_RULES: _Rules = (
     ("A1", _check_lane),
@@ -341,7 +316,7 @@ _HOSTED_RULES: _Rules = (
 _LOCAL_RULES: _Rules = (
     ("A1", _check_lane),
     ("A2", _check_answers),
-    ("A3 local", _check_local),
+    ("A3 local", check_local),
     ("A6", _check_recorder),
     ("A7", _check_wire),
     ("A10", _check_usage),

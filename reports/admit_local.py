@@ -1,0 +1,43 @@
+"""Admission of a model on this machine: what takes the place of host, TLS, id and date in its proof.
+
+Room: pure. `admit` alone comes in; it has found by then that the record names a local row of the provider table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lanes.record import Record
+from reports.facts import address_of, endpoints, has_endpoint, is_number, is_text, live_facts, told_everywhere
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def check_local(record: Record, _admission: object) -> tuple[str, str] | None:
+    """Check that the lane's own server answered: its one port on loopback, its weights and its identity.
+
+    Shape: void code and text of what is broken, None when nothing is.
+    """
+    overrides = live_facts(record).get("override_variables")
+    if overrides != []:
+        return "override", "override variables were set, or nothing says that there were none"
+    local = live_facts(record).get("local")
+    if not isinstance(local, Mapping):
+        return "local", "nothing says which server was started"
+    port = local.get("port")
+    for _scheme, host, found, _path in endpoints(record):
+        address = address_of(host)
+        if not (host == "localhost" or (address is not None and address.is_loopback)) or found != port:
+            return "peer", f"{host}:{found} is not the port that the lane started"
+    for seen in told_everywhere(record, "peer_ip"):
+        address = address_of(seen)
+        if address is None or not address.is_loopback:
+            return "peer", f"the peer address {seen!r:.80} is not loopback"
+    if not has_endpoint(record) or not is_number(port):
+        return "host", "the record names no endpoint"
+    if not _DIGEST.fullmatch(str(local.get("model_digest"))):
+        return "local", "the digest of the model file is missing"
+    if not is_text(local.get("server")):
+        return "local", "the identity of the server is missing"
+    return None
