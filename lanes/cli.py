@@ -226,14 +226,16 @@ def _proofs(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from lanes.breakits import DEFAULT_WORKERS, run_proofs
 
     parser = build_parser("proofs", "Break each guard on a copy and see its tests turn red.", "lanes proofs --sample")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="a proof of lanes/proofs, all of them by default")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="a proof of lanes/proofs or how its id begins; else all")
+    parser.add_argument("--environment", default="", metavar="NAME", help="those that need this tox environment")
     parser.add_argument("--sample", action="store_true", help="only the few that every change runs")
     parser.add_argument("--workers", default=str(DEFAULT_WORKERS), metavar="N", help="proofs that run side by side")
     options = parser.parse_args(list(arguments))
     workers = parse_number("lanes proofs", "--workers", options.workers, least=1, most=MAX_WORKERS)
     root = parse_root(options.root)
     out = parse_out(root, options.out)
-    proofs = select_proofs(load_proofs(root, claims_of(root)), options.ids, sample=options.sample)
+    declared = load_proofs(root, claims_of(root))
+    proofs = select_proofs(declared, options.ids, sample=options.sample, environment=options.environment)
     if not proofs:
         sys.stdout.write(f"guards: not run: no {'sample' if options.sample else 'proof'} is declared in lanes/proofs\n")
         return EXIT_NOTHING_RUN

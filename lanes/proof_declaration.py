@@ -37,6 +37,7 @@ _FIELDS = (
     "repeat",
     "sample",
     "reach",
+    "environment",
     "edits",
 )
 _EDIT_FIELDS = ("file", "anchor", "replace")
@@ -70,6 +71,7 @@ class Proof:
     Shape: expect_red is the exact set of items that the edits must turn red; must_match holds one regular expression
     per such item, searched in its failure; stay_green None means all others of the scope. reach says how an expected
     item must have met the edit: by executing an edited line, or, for a check of the source itself, by reading the file.
+    environment is the tox environment whose packages the scope needs; empty when any will do.
     Units: timeout_s is wall time for one run of the whole scope.
     """
 
@@ -87,6 +89,7 @@ class Proof:
     repeat: int = 1
     sample: bool = False
     reach: Reach = "executed"
+    environment: str = ""
 
     @property
     def file(self) -> str:
@@ -107,24 +110,33 @@ def load_proofs(root: Path, claims: Claims) -> tuple[Proof, ...]:
     return tuple(_load(path, root, claims) for path in sorted((root / FOLDER).glob("*.toml")))
 
 
-def select_proofs(proofs: Sequence[Proof], ids: Sequence[str], *, sample: bool) -> tuple[Proof, ...]:
-    """The proofs a person asked for: by id, or the sample, or all.
+def select_proofs(
+    proofs: Sequence[Proof], words: Sequence[str], *, sample: bool, environment: str = ""
+) -> tuple[Proof, ...]:
+    """The proofs a person asked for: by id or by the word their ids begin with, or the sample, or all.
 
-    Raises: UsageError for an id that nobody declared, with the nearest one.
+    Shape: a proof that needs another environment than this one is left out, unless it is asked for by its id.
+    Raises: UsageError for a word that no declared id is or begins with, with the nearest id.
     """
-    by_id = {proof.id: proof for proof in proofs}
-    for each in ids:
-        if each not in by_id:
-            near = difflib.get_close_matches(each, by_id, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(
-                f"proof {each!r} is not declared{hint}",
-                where="lanes proofs",
-                expected=f"the name of a file in {FOLDER}, without its ending",
-                code="PROOF",
-            )
-    chosen = [by_id[each] for each in dict.fromkeys(ids)] if ids else list(proofs)
-    return tuple(proof for proof in chosen if proof.sample or not sample)
+    here = [proof for proof in proofs if proof.environment == environment]
+    chosen = [proof for word in words for proof in _named(word, proofs, here)] if words else here
+    by_id = {proof.id: proof for proof in chosen}
+    return tuple(proof for proof in by_id.values() if proof.sample or not sample)
+
+
+def _named(word: str, proofs: Sequence[Proof], here: Sequence[Proof]) -> list[Proof]:
+    found = [proof for proof in proofs if proof.id == word]
+    found = found or [proof for proof in here if proof.id.startswith(f"{word}-")]
+    if not found:
+        near = difflib.get_close_matches(word, [proof.id for proof in proofs], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"proof {word!r} is not declared{hint}",
+            where="lanes proofs",
+            expected=f"the name of a file in {FOLDER}, without its ending, or its first words",
+            code="PROOF",
+        )
+    return found
 
 
 def _load(path: Path, root: Path, claims: Claims) -> Proof:
@@ -150,6 +162,7 @@ def _load(path: Path, root: Path, claims: Claims) -> Proof:
         repeat=int(reader.number(document, "repeat", 1, most=MAX_REPEATS, whole=True)),
         sample=reader.flag(document, "sample"),
         reach=_reach(document, reader),
+        environment=reader.text(document, "environment") if "environment" in document else "",
     )
     _check_claim(proof, claims, reader)
     proof = _with_scope(proof, root, reader)

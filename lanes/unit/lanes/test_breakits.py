@@ -498,6 +498,30 @@ def test_proofs_are_chosen_by_id_or_by_the_mark_of_the_sample() -> None:
         select_proofs(proofs, ["quik"], sample=False)
 
 
+def test_proofs_are_chosen_by_the_words_their_ids_begin_with() -> None:
+    proofs = [Proof(name, "c", "w", (), ()) for name in ("acp", "acp-fence", "acp-fence-late", "acpx-run", "log-acp")]
+
+    def chosen(*words: str) -> list[str]:
+        return [each.id for each in select_proofs(proofs, words, sample=False)]
+
+    assert chosen("acp-fence") == ["acp-fence"]
+    assert chosen("acp") == ["acp"]
+    assert (chosen("log"), chosen("acp-fence", "log")) == (["log-acp"], ["acp-fence", "log-acp"])
+    assert [each.id for each in select_proofs(proofs[1:], ["acp"], sample=False)] == ["acp-fence", "acp-fence-late"]
+    with pytest.raises(UsageError, match="proof 'ac' is not declared"):
+        chosen("ac")
+
+
+def test_a_proof_that_needs_another_environment_runs_there_or_when_it_is_named() -> None:
+    proofs = [Proof("acp-here", "c", "w", (), ()), Proof("acp-there", "c", "w", (), (), environment="clients")]
+
+    def chosen(*words: str, environment: str = "") -> list[str]:
+        return [each.id for each in select_proofs(proofs, words, sample=False, environment=environment)]
+
+    assert (chosen(), chosen("acp"), chosen("acp-there")) == (["acp-here"], ["acp-here"], ["acp-there"])
+    assert (chosen(environment="clients"), chosen("acp", environment="clients")) == (["acp-there"], ["acp-there"])
+
+
 def test_the_command_proves_and_says_so(project) -> None:
     write_project(project, {"limit": VERDICTS["proven"]})
 

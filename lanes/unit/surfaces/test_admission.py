@@ -14,8 +14,11 @@ import pytest
 
 from harness.errors import AttachmentError
 from harness.log.events import RequestConfig
+from harness.log.fold import open_turn
+from harness.log.inbox import fold_inbox
+from harness.log.session_log import SessionLog
 from harness.loop.agent import Agent
-from harness.model.messages import ImageBlock, Message, MessageId, TextBlock, UserSource
+from harness.model.messages import ImageBlock, Message, MessageId, SessionId, TextBlock, UserSource
 from lanes.unit.surfaces.acp_bench import ONE_PIXEL, PICTURE, AcpBench, Held, stop, storing, until, words
 from lanes.unit.surfaces.scripted import say
 
@@ -164,7 +167,13 @@ async def test_AC12_a_cancel_in_the_admission_to_followup_hand_over_gap_asks_no_
         assert late == 0, f"model requests after cancel: {late}: {bench.script.requests}"
         assert stop(answer) == "cancelled"
         assert not {"UserMessage", "RequestHeader", "TurnStart"} & set(types)
-        assert [each.payload for each in bench.stored().inspect(log.header.id).events] == [e.payload for e in log]
+        found = bench.stored().inspect(log.header.id)
+        assert [each.payload for each in found.events] == [each.payload for each in log]
+        replayed = SessionLog.resumed(found.header, found.events, clock=lambda: 0)
+        child = await bench.stored().fork(replayed, SessionId("child"))
+        await child.close()
+        for reading in (found.log, replayed, child.log, bench.stored().inspect(SessionId("child")).log):
+            assert (tuple(reading.messages()), len(fold_inbox(reading)), open_turn(reading)) == ((), 0, None)
 
 
 _TASKS: set[asyncio.Task[None]] = set()
