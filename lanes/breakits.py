@@ -15,7 +15,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lanes.breakits_copy import Applied, Copy, copy_again, copy_tree, edit_copy, link_libraries, tree_digest, tree_state
+from lanes.breakits_copy import (
+    Applied,
+    Copy,
+    copy_again,
+    copy_tree,
+    edit_copy,
+    lend_bytecode,
+    link_libraries,
+    tree_digest,
+    tree_state,
+)
 from lanes.breakits_run import Processes, ScopeRun, build_variables, run_scope
 from lanes.proof_declaration import Proof
 from lanes.proof_record import Result, save_result
@@ -110,6 +120,11 @@ class _Bench:
         link_libraries(copy, self._shared)
         return copy
 
+    def new_copy_for(self, proof: Proof) -> Copy:
+        copy = self.new_copy(proof.id)
+        lend_bytecode(self._unedited, copy, {edit.file for edit in proof.edits})
+        return copy
+
     def variables(self, copy: Copy) -> dict[str, str]:
         return build_variables(self._environ, copy)
 
@@ -182,7 +197,7 @@ class _Group:
         if fault:
             seen = _halted(proof, Observation(frozenset(), "baseline red", fault))
             return Result(proof, seen, before.words, "not run", before.words, {}, 0)
-        copy = self._bench.new_copy(proof.id)
+        copy = self._bench.new_copy_for(proof)
         try:
             applied = edit_copy(copy, proof, self._bench.variables(copy))
             if applied.problem == "not applied":

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -125,6 +125,30 @@ def edit_copy(copy: Copy, proof: Proof, variables: Mapping[str, str]) -> Applied
         if fault := _loading_fault(copy, name, variables):
             return Applied(watch, diffs, "did not build", fault)
     return Applied(watch, diffs)
+
+
+def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
+    """Give a copy the bytecode that the unedited one has, so that only what an edit touches is compiled anew.
+
+    Shape: edited names files of the tree. Bytecode of an edited file is never lent: it would pass for fresh where the
+    file kept its length and its time. What pytest rewrote is not lent either, it keeps the place of its source.
+    """
+    source = lender.bytecode / lender.root.relative_to(lender.root.anchor)
+    target = copy.bytecode / copy.root.relative_to(copy.root.anchor)
+    own = {name.removesuffix(".py") for name in edited}
+
+    def is_lent(folder: Path, name: str) -> bool:
+        if not (folder / name).is_dir() and not name.endswith(".pyc"):  # one that is being written at this moment
+            return False
+        return "-pytest-" not in name and (folder.relative_to(source) / name.partition(".")[0]).as_posix() not in own
+
+    if source.is_dir():
+        shutil.copytree(
+            source,
+            target,
+            ignore=lambda folder, names: [name for name in names if not is_lent(Path(folder), name)],
+            dirs_exist_ok=True,
+        )
 
 
 def link_libraries(copy: Copy, shared: Path) -> None:

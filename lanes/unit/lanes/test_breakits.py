@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lanes.breakits import Outcome, run_proofs
-from lanes.breakits_copy import tree_digest, tree_state
+from lanes.breakits_copy import Copy, lend_bytecode, tree_digest, tree_state
 from lanes.bundle_reading import read_bundle
 from lanes.claims import load_claims
 from lanes.errors import UsageError
@@ -583,3 +583,26 @@ def test_proofs_79_a_run_that_is_stopped_ends_its_children_and_leaves_nothing(
 
     assert (process.returncode, stderr) == (130, STOPPED)
     assert (is_alive(pid), list(temporary.iterdir()), tree_state(project.root)) == (False, [], before)
+
+
+def test_a_copy_is_lent_the_bytecode_of_unedited_files_alone(tmp_path: Path) -> None:
+    lender, copy = (
+        Copy(tmp_path / name / "tree", tmp_path / name / "bytecode", tmp_path / name / "tmp") for name in ("one", "two")
+    )
+    held = lender.bytecode / lender.root.relative_to(lender.root.anchor) / "shop"
+    held.mkdir(parents=True)
+    for name in (
+        "tills.cpython-311.pyc",  # its file is edited
+        "tills_open.cpython-311.pyc",
+        "doors.cpython-311.pyc",
+        "doors.cpython-311.pyc.140234",  # being written
+        "test_doors.cpython-311-pytest-9.0.2.pyc",
+    ):
+        (held / name).write_bytes(b"code")
+
+    lend_bytecode(lender, copy, {"shop/tills.py"})
+
+    lent = copy.bytecode / copy.root.relative_to(copy.root.anchor) / "shop"
+    assert sorted(path.name for path in lent.iterdir()) == ["doors.cpython-311.pyc", "tills_open.cpython-311.pyc"], (
+        "bytecode was lent for other files"
+    )
