@@ -121,9 +121,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None, *, transport: httpx.AsyncBaseTransport | None = None) -> int:
-    """Run the command and give its exit code. transport stands in for the way to the model's service."""
+    """Run the command and give its exit code. transport stands in for the way to the model's service.
+
+    Shape: without argv the process is this program, and its standard streams stay claimed until it ends.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     with claimed_streams() as streams:
+        if argv is None:
+            streams.keep()
         try:
             return _dispatch(arguments, streams, transport)
         except OutputClosedError as error:

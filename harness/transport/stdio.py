@@ -9,7 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from harness.errors import PeerError, UsageError
 
@@ -34,6 +34,16 @@ class StandardStreams:
         self._input = input_fd
         self._output = output_fd
         self._error = error_fd
+        self._is_kept = False
+
+    def keep(self) -> None:
+        """Do not give the streams back: what is printed after the last frame stays off the output, too."""
+        self._is_kept = True
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the streams stay claimed until the process ends."""
+        return self._is_kept
 
     @property
     def is_input_terminal(self) -> bool:
@@ -118,7 +128,8 @@ def claimed_streams() -> Iterator[StandardStreams]:
 
     Shape: descriptor 1 points to standard error meanwhile, so that no print, library or child can mix into the output,
     and descriptor 0 to the null device, so that none can take a part of the input. A descriptor that was closed is
-    filled with the null device, so that no file opened later takes its place.
+    filled with the null device, so that no file opened later takes its place. What others still hold in their buffers
+    at the end of the block is written to standard error, before the streams are given back.
     """
     is_open = [_is_open(descriptor) for descriptor in (0, 1, 2)]
     for descriptor in (0, 1, 2):
@@ -130,19 +141,23 @@ def claimed_streams() -> Iterator[StandardStreams]:
     _flush(visible)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    streams = StandardStreams(
+        input_fd=private_input if is_open[0] else None,
+        output_fd=private if is_open[1] else None,
+        error_fd=2 if is_open[2] else None,
+    )
     try:
-        yield StandardStreams(
-            input_fd=private_input if is_open[0] else None,
-            output_fd=private if is_open[1] else None,
-            error_fd=2 if is_open[2] else None,
-        )
+        yield streams
     finally:
-        _flush(sys.stderr)
-        sys.stdout = visible
-        os.dup2(private, 1)
-        os.dup2(private_input, 0)
-        os.close(private)
-        os.close(private_input)
+        for stream in (sys.stderr, visible, sys.__stdout__):
+            _flush(stream)
+        if not streams.is_kept:
+            _flush_libraries()
+            sys.stdout = visible
+            os.dup2(private, 1)
+            os.dup2(private_input, 0)
+            os.close(private)
+            os.close(private_input)
 
 
 def _is_open(descriptor: int) -> bool:
@@ -164,6 +179,14 @@ def _fill(descriptor: int) -> None:
     if null != descriptor:
         os.dup2(null, descriptor)
         os.close(null)
+
+
+def _flush_libraries() -> None:
+    """Have C code write what it holds in its own buffers; where there is no C library to ask, it holds nothing."""
+    import ctypes  # late: only the end of a process needs it
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
 
 
 def _flush(stream: object) -> None:

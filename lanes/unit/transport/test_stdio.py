@@ -109,19 +109,41 @@ with claimed_streams() as streams:
     libc = ctypes.CDLL(None)
     libc.puts(b"library")
     libc.fflush(None)
+    libc.puts(b"buffered")
     subprocess.run(["sh", "-c", "echo child; cat; head -c 5"])
     sys.__stdout__.write("original\\n")
-    sys.__stdout__.flush()
     streams.write_bytes(os.read(streams.input_descriptor, 100))
 """
 
 
-def test_TR16_TR17_only_frames_reach_standard_output_and_no_child_eats_a_frame() -> None:
+def noisy(program: str) -> subprocess.CompletedProcess[bytes]:
+    """A process whose standard output is a pipe, so that everybody's buffers are full ones."""
     paths = [os.environ.get("PYTHONPATH"), str(Path(__file__).parents[3])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    ended = subprocess.run(
-        [sys.executable, "-c", NOISE], input=b"{}\n", capture_output=True, env=environment, timeout=60, check=True
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(
+        [sys.executable, "-c", program], input=b"{}\n", capture_output=True, env=environment, timeout=60, check=True
     )
+
+
+def test_TR16_TR17_only_frames_reach_standard_output_and_no_child_eats_a_frame() -> None:
+    ended = noisy(NOISE)
     assert ended.stdout == b"{}\n"
     noise = ended.stderr.decode().split()
-    assert sorted(noise) == ["child", "descriptor", "library", "original", "print"]
+    assert sorted(noise) == ["buffered", "child", "descriptor", "library", "original", "print"]
+
+
+LATE_NOISE = """
+import atexit, os, sys
+from harness.transport.stdio import claimed_streams
+atexit.register(os.write, 1, b"exit\\n")
+with claimed_streams() as streams:
+    streams.keep()
+    streams.write("mine\\n")
+print("after")
+"""
+
+
+def test_TR16_streams_that_are_kept_are_nobody_elses_until_the_process_ends() -> None:
+    ended = noisy(LATE_NOISE)
+    assert (ended.stdout, sorted(ended.stderr.split())) == (b"mine\n", [b"after", b"exit"])
