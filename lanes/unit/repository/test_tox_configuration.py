@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 KEYLESS = (
     *("unit", "snapshot", "replay", "offline", "offline-clients"),
-    *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "crash", "coverage"),
+    *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "proofs-clients", "crash", "coverage", "fuzz"),
 )
 WITH_KEYS = ("real", "record")
 KEYS = {"DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
