@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ MALFORMED = [
     b"garbage", b"", b"   ", b"null", b"5", b'"s"', b"[]", b'[{"id":1,"method":"echo"}]', b"{}", b"\xff\xfe{",
     b"[" * 100_000, b'{"id":1,"method":"echo","params":{"n":1e999}}', b'{"id":NaN,"method":"echo"}',
 ]  # fmt: skip
+MANY = 10_000
 
 
 class Ends:
@@ -40,6 +42,17 @@ class Ends:
         await asyncio.sleep(0)
         await self.peer.settle()
         return self.sink.frames
+
+
+class PartSink(MemorySink):
+    """Keeps each piece by itself; there are many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[bytes] = []
+
+    def put(self, data: bytes) -> None:
+        self.parts.append(data)
 
 
 async def echo(params: JsonObject) -> JsonObject:
@@ -209,6 +222,37 @@ async def test_TR10_a_cancelled_call_leaves_nothing() -> None:
     call.cancel()
     await asyncio.wait({call})
     assert (call.cancelled(), ends.peer.pending_calls) == (True, 0)
+
+
+async def test_TR10_ten_thousand_pending_calls_are_answered_in_any_order_and_leave_nothing() -> None:
+    source, sink, numbers = MemorySource(), PartSink(), itertools.count()
+    peer = Peer(source, sink, ids=lambda: f"own-{next(numbers)}", report=print)
+    peer.start()
+    calls = [asyncio.ensure_future(peer.request("ask", {"number": number})) for number in range(MANY)]
+    await asyncio.sleep(0)
+    pending = peer.pending_calls
+    for number in reversed(range(MANY)):
+        source.frame(id=f"own-{number}", result={"number": number})
+    assert [await call for call in calls] == [{"number": number} for number in range(MANY)]
+    assert (pending, len(sink.parts), peer.pending_calls) == (MANY, MANY, 0)
+
+
+async def test_TR08_ten_thousand_requests_may_be_pending_and_each_is_answered_once() -> None:
+    gate, source, sink = asyncio.Event(), MemorySource(), PartSink()
+
+    async def slow(params: JsonObject) -> JsonObject:
+        await gate.wait()
+        return {}
+
+    peer = Peer(source, sink, ids=str, report=print, handlers={"slow": slow})
+    peer.start()
+    source.send(b"".join(b'{"id":%d,"method":"slow"}\n' % number for number in range(MANY)))
+    source.frame(id="last", method="none")
+    await asyncio.sleep(0)
+    while_pending = len(sink.parts)
+    gate.set()
+    await peer.settle()
+    assert (while_pending, [json.loads(part)["id"] for part in sink.parts]) == (1, ["last", *range(MANY)])
 
 
 async def test_TR11_a_call_cancelled_before_it_began_writes_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -84,6 +85,23 @@ def test_TR18_an_endless_line_is_reported_when_the_limit_is_passed_and_held_no_l
     split = LineSplitter(1000)
     reports = [line for _ in range(100) for line in split.feed(b"x" * 100)]
     assert (reports, split.feed(b"\nnext\n")) == ([DroppedLine(1000)], (b"next",))
+
+
+def test_TR18_the_cost_of_one_huge_line_grows_with_its_length_alone() -> None:
+    assert min(cost_of_a_line(32 << 20) / cost_of_a_line(8 << 20) for _ in range(3)) < 9  # squared it would be 16
+
+
+def cost_of_a_line(size: int) -> float:
+    """Seconds of CPU to take one line in, in the pieces of a pipe."""
+    decoder, piece = NdjsonDecoder(), b"x" * (1 << 16)
+    decoder.feed(b'{"a":"')
+    before = time.process_time()
+    for _ in range(size >> 16):
+        decoder.feed(piece)
+    (frame,) = decoder.feed(b'"}\n')
+    took = time.process_time() - before
+    assert frame == {"a": "x" * size}
+    return took
 
 
 def test_TR19_a_lone_surrogate_survives_as_an_escape_and_no_exotic_line_end_leaves() -> None:
