@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -23,9 +23,12 @@ from vcr.record_mode import RecordMode
 from vcr.request import Request as VcrRequest
 from vcr.serializers import yamlserializer
 
+from lanes.cassette_checks import check_ids, check_model, check_status
 from lanes.errors import CassetteError
 from lanes.expected import diff_json
 from lanes.normalize import Json, Place, replace_places
+from lanes.piece_stream import PieceStream, cut, cut_at_events
+from lanes.recorded_origin import PROOF_FIELD, origin_problem
 from lanes.redaction import Redactor
 
 FORMAT_VERSION = 1
@@ -73,12 +76,16 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """One recorded exchange as it stands in the file."""
+    """One recorded exchange as it stands in the file.
+
+    Shape: doubt says why an answer that calls itself a model's counts as scripted; empty for any other.
+    """
 
     view: Json
     digest: str
     answer_class: str
     origin: Mapping[str, Json]
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +101,10 @@ class CassetteFile:
     interactions: tuple[Interaction, ...]
 
 
-def load_cassette(path: Path, *, redactor: Redactor | None = None) -> CassetteFile:
+def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transient: bool = False) -> CassetteFile:
     """Read and check a whole cassette.
 
+    Shape: keeps_transient is for a claim about errors that pass by themselves.
     Raises: CassetteError with file, interaction and field. A damaged cassette is never an absent one.
     """
     redactor = redactor or Redactor()
@@ -114,7 +122,8 @@ def load_cassette(path: Path, *, redactor: Redactor | None = None) -> CassetteFi
     try:
         document = yaml.load(data.decode("utf-8"), Loader=yaml.CSafeLoader)
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise _damaged(name, f"cannot be decoded: {str(error).splitlines()[0]}") from None
+        what = f"cannot be decoded: {str(error).splitlines()[0]}"
+        raise _damaged(name, what, code="CASSETTE_UNDECODABLE") from None
     _check_fields(document, frozenset({"version", "interactions"}), name)
     if document["version"] != FORMAT_VERSION:
         raise _damaged(name, f"version is {document['version']!r}", f"version {FORMAT_VERSION}")
@@ -123,19 +132,22 @@ def load_cassette(path: Path, *, redactor: Redactor | None = None) -> CassetteFi
         count = len(entries) if isinstance(entries, list) else "no list of"
         raise _damaged(name, f"{count} interactions", f"1 to {MAX_INTERACTIONS}")
     interactions = tuple(
-        _check_interaction(entry, f"{name}, interaction {index}", redactor) for index, entry in enumerate(entries, 1)
+        _check_interaction(entry, f"{name}, interaction {index}", redactor, keeps_transient=keeps_transient)
+        for index, entry in enumerate(entries, 1)
     )
+    check_ids([interaction.origin for interaction in interactions], name)
     return CassetteFile(path=path, name=name, digest=digest_of(data), interactions=interactions)
 
 
-def _check_interaction(entry: object, where: str, redactor: Redactor) -> Interaction:
+def _check_interaction(entry: object, where: str, redactor: Redactor, *, keeps_transient: bool) -> Interaction:
     _check_fields(entry, frozenset({"request", "response"}), where)
     entry = cast("dict[str, object]", entry)
     _check_fields(entry["request"], REQUEST_FIELDS, f"{where}, request")
     _check_fields(entry["response"], RESPONSE_FIELDS, f"{where}, response")
     request = cast("dict[str, Json]", entry["request"])
     response = cast("dict[str, Json]", entry["response"])
-    _check_fields(response["origin"], ORIGIN_FIELDS, f"{where}, response.origin")
+    proven = {PROOF_FIELD} if isinstance(response["origin"], dict) and PROOF_FIELD in response["origin"] else set()
+    _check_fields(response["origin"], ORIGIN_FIELDS | proven, f"{where}, response.origin")
     origin = cast("dict[str, Json]", response["origin"])
     body = response["body"]
     if not isinstance(body, dict) or set(body) != {"string"} or not isinstance(body["string"], str):
@@ -150,10 +162,15 @@ def _check_interaction(entry: object, where: str, redactor: Redactor) -> Interac
     view = request_view(
         str(request["method"]), request["uri"], request["body"].encode("utf-8"), redactor=redactor, places=()
     )
+    check_status(response["status"], where, keeps_transient=keeps_transient)
+    check_model(origin, view["body"] if isinstance(view, dict) else None, where)
     digest = digest_of(canonical_json(view))
-    sealed = origin["seal"] == seal_of(digest, body["string"], origin)
-    live = sealed and origin["class"] == "live" and isinstance(origin["live_proof_digest"], str)
-    return Interaction(view=view, digest=digest, answer_class="recorded" if live else "scripted", origin=origin)
+    doubt = ""
+    if origin["class"] == "live":
+        sealed = origin["seal"] == seal_of(digest, body["string"], origin)
+        doubt = origin_problem(origin) if sealed else "it was altered after it was recorded"
+    live = origin["class"] == "live" and not doubt
+    return Interaction(view, digest, "recorded" if live else "scripted", origin, doubt)
 
 
 def seal_of(request_digest: str, body: str, origin: Mapping[str, Json]) -> str:
@@ -164,18 +181,19 @@ def seal_of(request_digest: str, body: str, origin: Mapping[str, Json]) -> str:
 
 def _check_fields(value: object, wanted: frozenset[str], where: str) -> None:
     if not isinstance(value, dict):
-        raise _damaged(where, "is not an object", f"an object with {', '.join(sorted(wanted))}")
+        expected = f"an object with {', '.join(sorted(wanted))}"
+        raise _damaged(where, "is not an object", expected, code="CASSETTE_FIELD")
     unknown = sorted(str(key) for key in set(value) - wanted)
     missing = sorted(wanted - set(value))
     if unknown or missing:
         what = f"unknown field {unknown[0]!r}" if unknown else f"field {missing[0]!r} is missing"
-        raise _damaged(where, what, f"exactly {', '.join(sorted(wanted))}")
+        raise _damaged(where, what, f"exactly {', '.join(sorted(wanted))}", code="CASSETTE_FIELD")
 
 
-def _damaged(where: str, what: str, expected: str = "the file as it was recorded") -> CassetteError:
-    return CassetteError(
-        what, where=where, expected=expected, fix="restore the file, or record it again", code="CASSETTE_DAMAGED"
-    )
+def _damaged(
+    where: str, what: str, expected: str = "the file as it was recorded", code: str = "CASSETTE_DAMAGED"
+) -> CassetteError:
+    return CassetteError(what, where=where, expected=expected, fix="restore the file, or record it again", code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +217,16 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
     Limits: the recorded piece sizes are kept unless a token had to be put back; then the body is cut at event ends.
     """
 
-    def __init__(self, path: Path, *, places: Sequence[Place] = (), redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        places: Sequence[Place] = (),
+        redactor: Redactor | None = None,
+        keeps_transient: bool = False,
+    ) -> None:
         self._redactor = redactor or Redactor()
-        self.file = load_cassette(path, redactor=self._redactor)
+        self.file = load_cassette(path, redactor=self._redactor, keeps_transient=keeps_transient)
         self._places = tuple(places)
         self._cassette = Cassette.load(
             path=str(path),
@@ -243,6 +268,11 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
             "entries": len(origins),
             "consumed": self._cursor,
             "unmatched": len(self.misses),
+            "doubts": [
+                f"interaction {number}: {each.doubt}"
+                for number, each in enumerate(self.file.interactions, start=1)
+                if each.doubt
+            ],
             "live_proof_digest": origins[0]["live_proof_digest"],
         }
 
@@ -274,7 +304,7 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         recorded = cast("Mapping[str, bytes]", stored["body"])["string"]
         body = self._put_back(recorded)
         pieces = cast("list[list[int]]", stored["pieces"])
-        parts = _cut(body, [size for _, size in pieces]) if body == recorded else _cut_at_events(body)
+        parts = cut(body, [size for _, size in pieces]) if body == recorded else cut_at_events(body)
         status = cast("Mapping[str, int]", stored["status"])["code"]
         headers = cast("Mapping[str, list[str]]", stored["headers"])
         self._note(interaction.digest, digest_of(body), status, interaction)
@@ -316,9 +346,10 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         if digest in digests:
             lines.insert(0, f"it equals interaction {digests.index(digest) + 1}: the order changed")
         body = "\n".join(f"  {line}" for line in lines[:8])
+        code = "CASSETTE_OTHER_MODEL" if _model_of(expected.view) != _model_of(view) else "CASSETTE_MISS"
         return (
             f"{self.file.name}, interaction {self._cursor + 1}: sent request differs from the recorded one "
-            f"[CASSETTE_MISS]\n{body}\n{fix}"
+            f"[{code}]\n{body}\n{fix}"
         )
 
     def _note(self, request: str, answer: str | None, status: int, interaction: Interaction | None) -> None:
@@ -336,34 +367,11 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         )
 
 
-class PieceStream(httpx.AsyncByteStream, httpx.SyncByteStream):
-    """A body that comes in the given pieces, to either kind of client."""
-
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._pieces = tuple(pieces)
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
+def _model_of(view: Json) -> Json:
+    body = view.get("body") if isinstance(view, dict) else None
+    return body.get("model") if isinstance(body, dict) else None
 
 
 def _same_digest(asked: VcrRequest, stored: VcrRequest) -> None:
     """vcrpy's matcher: the digests computed beforehand, so that a miss costs nothing."""
     assert asked.digest == stored.digest  # noqa: S101 -- vcrpy reads a failed match off an AssertionError
-
-
-def _cut(body: bytes, sizes: Sequence[int]) -> list[bytes]:
-    parts: list[bytes] = []
-    start = 0
-    for size in sizes:
-        parts.append(body[start : start + size])
-        start += size
-    return parts
-
-
-def _cut_at_events(body: bytes) -> list[bytes]:
-    parts = body.split(b"\n\n")
-    return [part + b"\n\n" for part in parts[:-1]] + [part for part in parts[-1:] if part]

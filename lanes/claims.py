@@ -28,6 +28,7 @@ _FIELDS = (
     "min_answers",
     "conversations",
     "nonce",
+    "local",
     "condition",
     "platforms",
     "guarded",
@@ -44,6 +45,8 @@ class Claim:
     Shape: min_answers and conversations go by lane; a lane without a number asks for none (the real lane: at least
     one answer and one root conversation). condition is the failure the claim is about, if any ("429", "timeout"):
     meeting it is then no outage. folders bind every test below them, so that a room's tests need not name the claim.
+    local says that the claim is sized for the model on this machine: of the columns of the real lane that one alone is
+    asked for it, and for no other claim.
     """
 
     id: str
@@ -54,6 +57,7 @@ class Claim:
     min_answers: Mapping[str, int] = field(default_factory=dict)
     conversations: Mapping[str, int] = field(default_factory=dict)
     nonce: bool = False
+    local: bool = False
     condition: str | None = None
     platforms: tuple[str, ...] = ()
     guarded: bool = False
@@ -65,6 +69,11 @@ class Claim:
     def lanes(self) -> tuple[str, ...]:
         """Every lane the claim asks for, in the order of the board."""
         return tuple(name for name in LANES if name in self.required or name in self.optional)
+
+    def asks(self, column_id: str) -> bool:
+        """Whether the claim asks for a column of the board: `LANE`, or `LANE:ENDPOINT` for a private one."""
+        lane, _colon, endpoint = column_id.partition(":")
+        return lane in self.lanes and (lane != "real" or self.local == (endpoint == "local"))
 
     def answers_needed(self, lane: str) -> int:
         """The least number of model answers an observation of this claim must hold in a lane."""
@@ -208,6 +217,7 @@ class _Table:
             min_answers=self._numbers("min_answers", asked),
             conversations=self._numbers("conversations", asked),
             nonce=self._flag("nonce"),
+            local=self._flag("local"),
             condition=self._text_of("condition") or None,
             platforms=self._texts("platforms"),
             guarded=self._flag("guarded"),

@@ -94,15 +94,16 @@ def build_environment(
     outside: str,
     providers: Sequence[Provider],
     shard: str = "1/1",
+    server: str = "",
 ) -> LaneEnvironment:
-    """Build the environment of a lane from the one it was started in."""
+    """Build the environment of a lane from the one it was started in; server is the HOST:PORT that it started itself."""
     names = _KEPT | _KEPT_WITHOUT_KEY if policy.keyless else _KEPT
     kept = {name: value for name, value in environ.items() if name in names or name.startswith("LC_")}
     keys = {name for name, value in environ.items() if is_key_name(name) and value.strip()}
     if not policy.keyless:
         allowed = {provider.key for provider in providers}
         kept.update({name: environ[name] for name in keys & allowed})
-    hosts = tuple(provider.host for provider in providers)
+    hosts = (server,) if policy.network == "local" else tuple(provider.host for provider in providers)
     paths = [str(STARTUP_FOLDER), *filter(None, [environ.get("PYTHONPATH")])]
     secrets = frozenset(environ[name].strip() for name in keys if len(environ[name].strip()) >= MIN_SECRET_CHARS)
     variables = kept | {
@@ -125,7 +126,7 @@ def build_environment(
 
 def refused_modules(policy: LanePolicy) -> tuple[str, ...]:
     """Return the modules that may not be loaded in the lane."""
-    return MODULES_REFUSED_WITHOUT_KEY if policy.keyless else MODULES_REFUSED_WITH_KEY
+    return MODULES_REFUSED_WITH_KEY if policy.is_live else MODULES_REFUSED_WITHOUT_KEY
 
 
 def is_key_name(name: str) -> bool:
@@ -156,6 +157,6 @@ def override_names(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _allowed_hosts(policy: LanePolicy, hosts: Sequence[str]) -> Sequence[str]:
     if policy.network == "loopback":
         return _LOOPBACK_HOSTS
-    if policy.network == "providers":
+    if policy.network in {"providers", "local"}:
         return hosts
     return (NO_HOST,)

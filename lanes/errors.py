@@ -8,6 +8,7 @@ Anyone may come in; this room imports nothing of ours, and it is loaded at inter
     ├── ScenarioError            a scenario or its expected output       SCENARIO
     ├── ExpectedError            output differs from what was accepted   EXPECTED
     ├── CassetteError            a recording cannot be used as asked     CASSETTE
+    ├── LocalModelError          the model on this machine is not there  LOCAL_MODEL        exit 2
     ├── EvidenceError            a record or bundle broke a rule         EVIDENCE           exit 3
     ├── GuardError               the lane does not have what was asked   GUARD              exit 3
     └── InternalError            us                                      INTERNAL
@@ -89,6 +90,13 @@ class CassetteError(LanesError):
     """A recording cannot be used as asked: unreadable, not matched, or not used up."""
 
     code = "CASSETTE"
+
+
+class LocalModelError(LanesError):
+    """The model on this machine cannot be had: not installed, another one, or a server that does not get ready."""
+
+    code = "LOCAL_MODEL"
+    exit_code = 2
 
 
 class EvidenceError(LanesError):

@@ -53,11 +53,13 @@ _FIXES = {
     "none": "give the client a channel of this lane, or move the test to lanes/offline",
     "loopback": "give the client mock_provider.transport, or a mock provider on 127.0.0.1",
     "providers": "reach a host of lanes/providers.toml, or move the test to a lane without a key",
+    "local": "ask the model through channels.local",
 }
 _RULES = {
     "none": "has no network",
     "loopback": "reaches loopback only",
     "providers": "reaches provider hosts only",
+    "local": "reaches the model server that it started",
 }
 
 
@@ -146,8 +148,9 @@ class Guard:
         if address is None or family == getattr(_socket, "AF_UNIX", -1):
             return  # sendmsg on a connected socket names no address; the connect was judged
         if isinstance(address, tuple) and len(address) >= 2 and family in (_socket.AF_INET, _socket.AF_INET6):
-            if not self._is_allowed(_text(address[0])):
-                self._refuse(f"connect to {_text(address[0])}:{address[1]}")
+            place = f"{_text(address[0])}:{address[1]}"
+            if not self._is_allowed(_text(address[0])) and place not in self.hosts:  # one port, named with its host
+                self._refuse(f"connect to {place}")
             return
         self._refuse(f"connect by address family {family}")
 

@@ -16,7 +16,7 @@ from lanes.environment import LANE_VARIABLE, MARK_VARIABLE, RUN_VARIABLE, SHARD_
 from lanes.errors import GuardError
 from lanes.guard import SPOOL_VARIABLE
 from lanes.namespace import OUTER_VARIABLE, measure_depth
-from lanes.policy import LanePolicy, lane_policy
+from lanes.policy import LOCAL_ENVIRONMENT, LanePolicy, lane_of_environment, lane_policy
 from lanes.record import Json, Subject
 from lanes.record_form import subject_from_json
 from lanes.spool import FACTS_FILE, read_document
@@ -81,7 +81,7 @@ def load_lane_run(root: Path) -> LaneRun:
     index, _, total = os.environ[SHARD_VARIABLE].partition("/")
     claims_file = root / CLAIMS_PATH
     return LaneRun(
-        policy=lane_policy(os.environ[LANE_VARIABLE]),
+        policy=_policy(os.environ[LANE_VARIABLE], os.environ.get(MARK_VARIABLE, "")),
         run_id=os.environ[RUN_VARIABLE],
         root=root,
         spool=spool,
@@ -99,6 +99,12 @@ def load_lane_run(root: Path) -> LaneRun:
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
         configuration=_texts(facts["configuration"]),
     )
+
+
+def _policy(lane: str, mark: str) -> LanePolicy:
+    """The policy of the lane, or of the one environment of it that has its own."""
+    policy = lane_of_environment(LOCAL_ENVIRONMENT)
+    return policy if (lane, mark) == (policy.name, LOCAL_ENVIRONMENT) else lane_policy(lane)
 
 
 def _text(value: Json) -> str:

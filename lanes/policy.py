@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
 from lanes.errors import UsageError
 
 Provenance = Literal["none", "scripted", "recorded", "live"]
-Network = Literal["loopback", "none", "providers"]
+Network = Literal["loopback", "none", "providers", "local"]
 Channel = Literal["scripted", "loopback", "session-log", "cassette", "live"]
 Marker = Literal["tox", "self"]
 
@@ -40,7 +40,8 @@ class LanePolicy:
     """One lane.
 
     Shape: `ceiling` is the strongest class its records may have; `network` the addresses its processes may reach;
-    `keys` says whether provider keys are kept; `channels` are the kinds of channel that its tests can get.
+    `keys` says whether provider keys are kept; `channels` are the kinds of channel that its tests can get; `part` is
+    the folder in the lane's own that this environment of it runs, empty for all of it.
     Limits: `retries` further attempts after a failed one; every attempt is kept and shown.
     """
 
@@ -51,11 +52,22 @@ class LanePolicy:
     retries: int
     channels: frozenset[Channel]
     text: ColumnText
+    part: str = ""
 
     @property
     def keyless(self) -> bool:
         """Whether no key may reach the lane."""
         return self.keys == "removed"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a model answers; nothing that could answer in its place may be loaded then."""
+        return self.ceiling == "live"
+
+    @property
+    def suite(self) -> str:
+        """The folder of its tests, from the project's root."""
+        return f"lanes/{self.name}/{self.part}" if self.part else f"lanes/{self.name}"
 
     @property
     def heading(self) -> str:
@@ -156,6 +168,10 @@ LANES: Mapping[str, LanePolicy] = MappingProxyType(
     {policy.name: policy for policy in (_UNIT, _SNAPSHOT, _REPLAY, _OFFLINE, _REAL)}
 )
 
+LOCAL_ENVIRONMENT = "real-local"
+# The lane `real` with the model that it starts itself: no key comes in, and nothing but that model's port is reached.
+_REAL_LOCAL = replace(_REAL, network="local", keys="removed", part="local")
+
 GUARDS = ColumnText(
     heading="Guards",
     sub_heading="break-it proofs",
@@ -172,7 +188,7 @@ ENVIRONMENTS: Mapping[str, str | None] = MappingProxyType(
         "offline": "offline",
         "offline-clients": "offline",
         "real": "real",
-        "real-local": "real",
+        LOCAL_ENVIRONMENT: "real",
         "record": None,
     }
 )
@@ -209,7 +225,7 @@ def lane_of_environment(environment: str) -> LanePolicy:
     if name is None:
         message = f"environment {environment!r} is not a lane and fills no column"
         raise UsageError(message, expected=f"one of {', '.join(LANES)}")
-    return lane_policy(name)
+    return _REAL_LOCAL if environment == LOCAL_ENVIRONMENT else lane_policy(name)
 
 
 def check_marker(asked: str, mark: str | None, tox_environment: str | None) -> tuple[LanePolicy, Marker]:

@@ -107,8 +107,8 @@ def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) ->
     Raises: UsageError.
     """
     where = f"lane {policy.name!r}"
-    if not (root / "lanes" / policy.name).is_dir():
-        message = f"there is no folder lanes/{policy.name} here"
+    if not (root / policy.suite).is_dir():
+        message = f"there is no folder {policy.suite} here"
         raise UsageError(message, where=where, fix="start in the project's root, or name it: --root DIR")
     try:
         found, unknown = _Options().parse_known_intermixed_args(arguments)
@@ -129,8 +129,8 @@ def build_command(
     root: Path, policy: LanePolicy, workers: str, arguments: PytestArguments = NO_ARGUMENTS
 ) -> tuple[str, ...]:
     """Build the command line: the lane's plugins, its folder unless files are named, and the person's arguments."""
-    plugins = {"lanes.plugin": "lanes.plugin"} | _PLUGINS
-    if policy.keyless:
+    plugins = dict(_PLUGINS)
+    if not policy.is_live:
         plugins |= _PLUGINS_WITHOUT_KEY
     if any(argument.startswith("--random-order") for argument in arguments.given):
         plugins |= _ORDER_PLUGIN
@@ -139,7 +139,8 @@ def build_command(
         plugins |= _WORKER_PLUGIN
         # only `load` survives a worker that dies, and a new worker would hide that one did
         spread = ("-n", workers, "--dist=load", "--max-worker-restart=0")
-    target = () if arguments.paths else (f"lanes/{policy.name}",)
+    plugins["lanes.plugin"] = "lanes.plugin"  # behind those whose modules it loads too: pytest wants them fresh
+    target = () if arguments.paths else (policy.suite,)
     loaded = [each for name, module in plugins.items() if _is_there(module) for each in ("-p", name)]
     fixed = ("--rootdir", str(root), "--import-mode=importlib", "-p", "no:cacheprovider")
     return (sys.executable, "-m", "pytest", *fixed, *loaded, *spread, *arguments.given, *target)

@@ -24,6 +24,7 @@ from vcr.serializers import yamlserializer
 from lanes.cassette import MAX_INTERACTIONS, canonical_json, digest_of, load_cassette, request_view, seal_of
 from lanes.errors import CassetteError
 from lanes.normalize import Json, Place, replace_places
+from lanes.recorded_origin import PROOF_FIELD, compose_proof, origin_problem, proof_digest
 from lanes.redaction import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, is_loopback
 
 RECORDER = "lanes.recording/1"
@@ -40,7 +41,7 @@ class _Exchange:
     headers: list[tuple[str, str]] = field(default_factory=list)
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
     complete: bool = False
-    live_proof_digest: str | None = None
+    live_proof: dict[str, Json] | None = None
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
@@ -78,6 +79,16 @@ class RecordingTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the real transport."""
         await self._inner.aclose()
+
+    def prove(self, notes: Sequence[Mapping[str, Json]], facts: Mapping[str, Json]) -> None:
+        """Keep with each exchange what the witness inside noted of it, and of the whole conversation.
+
+        Raises: CassetteError when the witness saw other exchanges than these.
+        """
+        if len(notes) != len(self.exchanges):
+            raise _refused(f"{len(notes)} of {len(self.exchanges)} exchanges were witnessed", "all", "record again")
+        for exchange, note in zip(self.exchanges, notes, strict=True):
+            exchange.live_proof = compose_proof(note, facts)
 
 
 class _NotedStream(httpx.AsyncByteStream):
@@ -182,10 +193,10 @@ def _interaction(
         last = exchange.pieces[-1][0] if exchange.pieces else 0
         pieces = [[last, len(part.encode("utf-8"))] for part in _events(whole)]
     view = request_view(exchange.request.method, url, body_text.encode("utf-8"), redactor=redactor, places=facts.places)
-    live = not is_loopback(exchange.request.url.host) and exchange.live_proof_digest is not None
+    proof = exchange.live_proof
     reported = reported_facts(whole)
     origin: dict[str, Json] = {
-        "class": "live" if live else "scripted",
+        "class": "scripted" if proof is None else "live",
         "recorded_at": facts.recorded_at,
         "host": "loopback" if is_loopback(exchange.request.url.host) else exchange.request.url.host,
         "requested_model": _requested_model(body_text),
@@ -193,8 +204,12 @@ def _interaction(
         "provider_id": reported.get("id"),
         "commit": facts.commit,
         "recorder": RECORDER,
-        "live_proof_digest": exchange.live_proof_digest,
+        "live_proof_digest": None if proof is None else proof_digest(proof),
     }
+    if proof is not None:
+        origin[PROOF_FIELD] = proof
+    if proof is not None and (problem := origin_problem(origin)):
+        raise _refused(f"answer {number} shows no model: {problem}", "an answer of a model", "record again")
     origin["seal"] = seal_of(digest_of(canonical_json(view)), whole, origin)
     response: dict[str, Json] = {
         "status": {"code": exchange.status, "message": exchange.reason},

@@ -31,6 +31,8 @@ class Run:
 
     Shape: stdout is the whole expected standard output, None when it is not compared; stderr names pieces that must
     occur; interrupt_after is a piece of text: once the program has shown it with --json, it gets an interrupt.
+    forced are the tools that the steps of this turn have to call, in order, where the model of this machine plays it;
+    None where the story is not for so small a model.
     """
 
     task: str
@@ -40,6 +42,7 @@ class Run:
     stdout: str | None = None
     stderr: tuple[str, ...] = ()
     interrupt_after: str | None = None
+    forced: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,16 @@ class Scenario:
     runs: tuple[Run, ...]
     world: tuple[WorldCheck, ...]
     log: LogFacts = field(default_factory=LogFacts)
+
+    @property
+    def is_for_small_models(self) -> bool:
+        """Whether the model of this machine can play the story: every turn says which tools its steps call."""
+        return all(run.forced is not None for run in self.runs)
+
+    @property
+    def forced(self) -> tuple[tuple[str, ...], ...]:
+        """The tools of the steps of each turn."""
+        return tuple(run.forced or () for run in self.runs)
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -182,7 +195,7 @@ def _workspace(fields: _Fields) -> dict[str, str]:
 
 
 def _run(fields: _Fields) -> Run:
-    fields.only("task", "resume", "flags", "exit", "stdout", "stderr", "interrupt_after")
+    fields.only("task", "resume", "flags", "exit", "stdout", "stderr", "interrupt_after", "forced")
     code = fields.optional("exit", _an_integer, "an exit code from 0 to 255", 0)
     if code not in EXIT_CODES:
         raise fields.error("exit", f"is {code}", "an exit code from 0 to 255", "use the code the program ends with")
@@ -194,6 +207,7 @@ def _run(fields: _Fields) -> Run:
         stdout=fields.optional("stdout", _a_text_or_none, "a text", None),
         stderr=fields.texts("stderr"),
         interrupt_after=fields.optional("interrupt_after", _a_text_or_none, "a text", None),
+        forced=fields.texts("forced") if fields.has("forced") else None,
     )
     if run.interrupt_after is not None and "--json" not in run.flags:
         raise fields.error(

@@ -11,6 +11,7 @@ import yaml
 from lanes.cassette import CassettePlayer, canonical_json, load_cassette, seal_of
 from lanes.errors import CassetteError
 from lanes.normalize import places_of
+from lanes.recorded_origin import proof_digest
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor
 
@@ -58,7 +59,7 @@ async def _record(path: Path, bodies: list[object], provider: Speaking, **facts:
 
 
 def _said(text: str) -> list[bytes]:
-    event = json.dumps({"id": "r-1", "model": "m-1", "choices": [{"index": 0, "delta": {"content": text}}]})
+    event = json.dumps({"id": f"r-{text}", "model": "m-1", "choices": [{"index": 0, "delta": {"content": text}}]})
     return [f"data: {event}\n".encode(), b"\nda", b"ta: [DONE]\n\n"]
 
 
@@ -253,26 +254,33 @@ def _drop_first(document: dict[str, list[object]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "message", "code"),
     [
-        pytest.param(_drop_first, "0 interactions", id="no-interaction"),
-        pytest.param(lambda d: d.update(extra=1), "unknown field 'extra'", id="unknown-field"),
-        pytest.param(lambda d: d.update(version=2), "version is 2", id="other-version"),
+        pytest.param(_drop_first, "0 interactions", "CASSETTE_DAMAGED", id="no-interaction"),
+        pytest.param(lambda d: d.update(extra=1), "unknown field 'extra'", "CASSETTE_FIELD", id="unknown-field"),
+        pytest.param(lambda d: d.update(version=2), "version is 2", "CASSETTE_DAMAGED", id="other-version"),
         pytest.param(
             lambda d: d["interactions"][1]["response"].pop("origin"),
             "interaction 2, response: field 'origin' is missing",
+            "CASSETTE_FIELD",
             id="no-origin",
         ),
         pytest.param(
-            lambda d: d["interactions"][0]["response"]["pieces"].pop(), "do not add up to the body", id="pieces"
+            lambda d: d["interactions"][0]["response"]["pieces"].pop(),
+            "do not add up to the body",
+            "CASSETTE_DAMAGED",
+            id="pieces",
         ),
         pytest.param(
-            lambda d: d["interactions"][0]["response"]["body"].update(string=b"\x80"), "is not text", id="binary"
+            lambda d: d["interactions"][0]["response"]["body"].update(string=b"\x80"),
+            "is not text",
+            "CASSETTE_DAMAGED",
+            id="binary",
         ),
     ],
 )
 async def test_a_damaged_cassette_is_named_by_place_and_never_taken_for_an_absent_one(
-    two_equal: Path, change: object, message: str
+    two_equal: Path, change: object, message: str, code: str
 ) -> None:
     _edit(two_equal, change)
 
@@ -280,7 +288,7 @@ async def test_a_damaged_cassette_is_named_by_place_and_never_taken_for_an_absen
         load_cassette(two_equal)
 
     assert message in str(caught.value)
-    assert caught.value.error_code == "CASSETTE_DAMAGED"
+    assert caught.value.error_code == code
 
 
 def test_an_absent_cassette_says_how_to_record_it(tmp_path: Path) -> None:
@@ -290,25 +298,62 @@ def test_an_absent_cassette_says_how_to_record_it(tmp_path: Path) -> None:
     assert caught.value.error_code == "CASSETTE_MISSING"
 
 
-async def test_an_answer_from_nobody_live_is_scripted_and_a_sealed_live_one_is_recorded(two_equal: Path) -> None:
-    plain = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
-    digests = [interaction.digest for interaction in load_cassette(two_equal).interactions]
+PROOF: dict[str, object] = {
+    "status": 200,
+    "finished": True,
+    "stream": True,
+    "usage": {"prompt_tokens": 1},
+    "override_variables": [],
+    "peer_scope": "loopback",
+    "local": {"model_digest": "sha256:" + "a" * 64, "server": "stand-in 1.0"},
+}
+
+
+def _prove(path: Path, proof: dict[str, object]) -> None:
+    """Make the first answer of a cassette one of a model, as the recorder would."""
+    digest = load_cassette(path).interactions[0].digest
 
     def prove(document: dict[str, object]) -> None:
         response = document["interactions"][0]["response"]
-        response["origin"] |= {"class": "live", "live_proof_digest": "sha256:0"}
-        response["origin"]["seal"] = seal_of(digests[0], response["body"]["string"], response["origin"])
+        told = {"recorded_at": "2031-03-04T02:00:00Z", "host": "loopback", "live_proof_digest": proof_digest(proof)}
+        response["origin"] |= {"class": "live", "live_proof": proof, **told}
+        response["origin"]["seal"] = seal_of(digest, response["body"]["string"], response["origin"])
+
+    _edit(path, prove)
+
+
+def _classes(path: Path) -> list[str]:
+    return [interaction.answer_class for interaction in load_cassette(path).interactions]
+
+
+async def test_an_answer_from_nobody_live_is_scripted_and_a_sealed_live_one_is_recorded(two_equal: Path) -> None:
+    plain = _classes(two_equal)
+    _prove(two_equal, PROOF)
+
+    assert (plain, _classes(two_equal)) == (["scripted"] * 2, ["recorded", "scripted"])
+    assert CassettePlayer(two_equal).facts()["doubts"] == []
+
+
+async def test_cassettes_60_one_byte_changed_in_a_recorded_answer_makes_it_scripted_and_says_which(
+    two_equal: Path,
+) -> None:
+    _prove(two_equal, PROOF)
 
     def alter(document: dict[str, object]) -> None:
         response = document["interactions"][0]["response"]
         response["body"]["string"] = response["body"]["string"].replace("first", "fIrst")
 
-    _edit(two_equal, prove)
-    proven = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
     _edit(two_equal, alter)
-    altered = [interaction.answer_class for interaction in load_cassette(two_equal).interactions]
 
-    assert (plain, proven, altered) == (["scripted"] * 2, ["recorded", "scripted"], ["scripted"] * 2)
+    assert _classes(two_equal) == ["scripted"] * 2
+    assert CassettePlayer(two_equal).facts()["doubts"] == ["interaction 1: it was altered after it was recorded"]
+
+
+async def test_an_answer_that_calls_itself_live_and_shows_no_model_is_scripted_and_says_why(two_equal: Path) -> None:
+    _prove(two_equal, {**PROOF, "stream": False})
+
+    assert _classes(two_equal) == ["scripted"] * 2
+    assert CassettePlayer(two_equal).facts()["doubts"] == ["interaction 1: it did not come over a connection"]
 
 
 def test_canonical_json_keeps_types_apart() -> None:
