@@ -40,22 +40,27 @@ def read_bundle(folder: Path) -> Bundle:
         problems.append(BundleProblem(code, f"{name}/{where}", text))
 
     header = _read_header(folder, report)
-    digest = hashlib.sha256()
-    for part in (HEADER, RECORDS, TRAILER):
-        data = _bytes_of(folder / part)
-        digest.update(digest_bytes(data).encode("ascii"))
+    digest = digest_bundle(folder)
     if header is None:
         parts = folder.parts
         lane = parts[-2] if len(parts) > 1 else ""
         empty = BundleHeader(lane=lane, run_id="", subject=Subject())
-        return Bundle(empty, (), None, tuple(problems), name, "sha256:" + digest.hexdigest())
+        return Bundle(empty, (), None, tuple(problems), name, digest)
     records, count, chain = _read_records(folder, header, report)
     trailer = _read_trailer(folder, header, report)
     if trailer is not None and trailer.run_id != header.run_id:
         report("trailer", TRAILER, f"the trailer is of run {trailer.run_id!r}, the header of run {header.run_id!r}")
     elif trailer is not None and (trailer.count, trailer.digest) != (count, chain):
         report("trailer", TRAILER, f"the trailer counts {trailer.count} records, {count} were read, or a line changed")
-    return Bundle(header, records, trailer, tuple(problems), name, "sha256:" + digest.hexdigest())
+    return Bundle(header, records, trailer, tuple(problems), name, digest)
+
+
+def digest_bundle(folder: Path) -> str:
+    """The digest of a bundle's three files as they lie there; a file that is missing counts as an empty one."""
+    digest = hashlib.sha256()
+    for part in (HEADER, RECORDS, TRAILER):
+        digest.update(digest_bytes(_bytes_of(folder / part)).encode("ascii"))
+    return "sha256:" + digest.hexdigest()
 
 
 _MAX_DIGITS = 18  # such a number fits into 64 bits everywhere

@@ -61,6 +61,10 @@ commands:
   report         fold the evidence of every lane into one board
   demo           show one journey as it happens, then the board
   accept         take what the program now prints as expected output, and show the difference
+  merge          lay the bundles of shards and machines into one folder
+  verify         work everything out anew from the bundles, and say what does not hold
+  diff           say which cells changed from one board to another
+  explain CLAIM  say why the cells of a claim say what they say
   record STORY   record a story from a provider anew
   proofs         break each guard on a copy and see its tests turn red
   crash          kill sessions at work some hundred times, and see that they kept what they promised
@@ -97,6 +101,10 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "report": _report,
         "demo": _demo,
         "accept": _accept,
+        "merge": _answer("merge"),
+        "verify": _answer("verify"),
+        "diff": _answer("diff"),
+        "explain": _answer("explain"),
         "record": _record,
         "proofs": _proofs,
         "crash": _crash,
@@ -181,6 +189,20 @@ def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     from lanes.demo import show_journey
 
     root = parse_root(options.root, needs_lanes=False)
+def _answer(name: str) -> Callable[[Sequence[str], Mapping[str, str]], int]:
+    """A command that only reads boards and evidence, and answers in words."""
+
+    def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+        from lanes import board_commands
+
+        answer: board_commands.Answer = getattr(board_commands, name)(arguments, environ)
+        _write_now(answer.text)
+        sys.stderr.write(answer.complaint)
+        return answer.exit_code
+
+    return run
+
+
     out = parse_out(root, options.out)
     code = show_journey(_write_now)
     _show(out, root, environ, EVERYTHING)  # what a person sees here is the journey, not a judgement

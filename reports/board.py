@@ -42,7 +42,8 @@ class Column:
     """One column with its texts, which are part of the data.
 
     Shape: tally counts claims by the status of their cells; unclaimed counts the items that speak for no claim;
-    is_partial says that every run of it was asked for less than the whole lane.
+    is_partial says that every run of it was asked for less than the whole lane; started holds when the first and the
+    last of its runs began, ISO 8601 as they told it, and is empty where none did.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Column:
     exit_codes: tuple[int, ...]
     markers: tuple[str, ...]
     is_partial: bool = False
+    started: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +178,9 @@ def _cells(
 ) -> Mapping[str, Cell | None]:
     cells: dict[str, Cell | None] = {}
     for column_id, items in by_claim.items():
-        lane = column_id.partition(":")[0]
-        asked = lane in claim.lanes
+        has_gap = column_id.partition(":")[0] in missing
         found = items.get(claim.id, ())
-        cells[column_id] = _cell(found, columns[column_id], has_gap=lane in missing) if asked else None
+        cells[column_id] = _cell(found, columns[column_id], has_gap=has_gap) if claim.asks(column_id) else None
     return MappingProxyType(cells)
 
 
@@ -255,7 +256,13 @@ def _column(
         exit_codes=tuple(sorted({each.trailer.exit_code for each in column.bundles if each.trailer is not None})),
         markers=tuple(sorted({bundle.header.marker for bundle in column.bundles})),
         is_partial=column.is_filtered,
+        started=_first_and_last(bundle.header.started_at for bundle in column.bundles),
     )
+
+
+def _first_and_last(times: Iterable[str]) -> tuple[str, ...]:
+    told = sorted({each for each in times if each})
+    return (told[0], told[-1]) if len(told) > 1 else tuple(told)
 
 
 def _tally_items(items: Sequence[Item]) -> Tally:

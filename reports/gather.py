@@ -1,21 +1,23 @@
 """Gathering: bundles as read to items per column, with everything void, missing or in conflict named.
 
 Room: pure. The board comes in. The outcome depends on the set of records alone: no order, no repetition matters.
+Bundles are taken one after the other, and of a keyless one only what was seen in it is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lanes.bundle import Bundle, BundleHeader
+from lanes.bundle import Bundle, BundleHeader, ExpectedItem
 from lanes.record import Record, digest_json
-from reports.admit import Admission, ProviderRow, Refusal, provider_ids
-from reports.cells import Reason, Status, worst
+from reports.admit import ProviderRow, Refusal, provider_ids
+from reports.cells import Reason
 from reports.facts import model_facts
 from reports.items import Item, Notice, Void
 from reports.judge import Judged, judge
 from reports.missing import missing_items
+from reports.observed import Seen, fold_item, see
 from reports.soundness import FOREIGN, Findings, Rules, guard_down, has_been_judged, is_sound, is_tampered
 
 LOCAL_ENVIRONMENT = "real-local"
@@ -41,21 +43,66 @@ class Gathered:
     findings: Findings = field(default_factory=Findings)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What is kept of one bundle.
+
+    Shape: the records are gone from the bundle unless they can only be judged beside those of other bundles; seen are
+    the admissible observations with the column of each.
+    """
+
+    bundle: Bundle
+    seen: tuple[tuple[str, Seen], ...] = ()
+    refused: tuple[Void, ...] = ()
+    unseen: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what the guard could not look into, by kind
+
+
 def gather(bundles: Iterable[Bundle], rules: Rules) -> Gathered:
     """Judge all bundles together."""
     gathered = Gathered()
-    unique: dict[str, Bundle] = {}
+    unique: dict[str, _Held] = {}
+    lists: dict[tuple[ExpectedItem, ...], tuple[ExpectedItem, ...]] = {}
     for bundle in bundles:
         key = identify(bundle)
-        unique[key] = min(bundle, unique.get(key, bundle), key=lambda each: each.name)
-    sound = [unique[key] for key in sorted(unique) if is_sound(unique[key], rules, gathered.findings)]
-    rules = _with_used_ids(rules, sound)
-    by_column: dict[str, list[Bundle]] = {}
-    for bundle in sound:
-        by_column.setdefault(_column_of_bundle(bundle.header), []).append(bundle)
+        before = unique.get(key)
+        if before is None:
+            unique[key] = _hold(bundle, key, rules, lists)
+        elif bundle.name < before.bundle.name:  # the same bytes in two places: the findings name the first of them
+            kept = replace(bundle, header=before.bundle.header, records=before.bundle.records, digest=key)
+            unique[key] = replace(before, bundle=kept)
+    sound = [unique[key] for key in sorted(unique) if is_sound(unique[key].bundle, rules, gathered.findings)]
+    rules = _with_used_ids(rules, [held.bundle for held in sound])
+    by_column: dict[str, list[_Held]] = {}
+    for held in sound:
+        if not _is_keyless(held.bundle, rules):
+            held = _judged(held.bundle, rules)
+        by_column.setdefault(_column_of_bundle(held.bundle.header), []).append(held)
     for column_id in sorted(by_column):
-        _gather_column(column_id, tuple(by_column[column_id]), rules, gathered)
+        _gather_column(column_id, by_column[column_id], rules, gathered)
     return gathered
+
+
+def _hold(
+    bundle: Bundle, key: str, rules: Rules, lists: dict[tuple[ExpectedItem, ...], tuple[ExpectedItem, ...]]
+) -> _Held:
+    """Judge a keyless bundle and let its records go; the list that all shards of a run name is kept once."""
+    expected = lists.setdefault(bundle.header.expected, bundle.header.expected)
+    bundle = replace(bundle, header=replace(bundle.header, expected=expected), digest=key)
+    if not is_sound(bundle, rules, Findings()):
+        return _Held(replace(bundle, records=()))
+    return _judged(bundle, rules) if _is_keyless(bundle, rules) else _Held(bundle)
+
+
+def _is_keyless(bundle: Bundle, rules: Rules) -> bool:
+    return rules.policies[bundle.header.lane].keyless
+
+
+def _judged(bundle: Bundle, rules: Rules) -> _Held:
+    column_id = _column_of_bundle(bundle.header)
+    kept, refused = _judge_bundle(bundle, rules)
+    providers = rules.admission.providers
+    seen = tuple((_column_of_record(each.record, column_id, providers), see(each, rules)) for each in kept)
+    return _Held(replace(bundle, records=()), seen, tuple(refused), _unseen_in(bundle))
 
 
 def identify(bundle: Bundle) -> str:
@@ -74,9 +121,8 @@ def _with_used_ids(rules: Rules, bundles: Sequence[Bundle]) -> Rules:
             for found in (*provider_ids(record), *_answer_ids(record)):
                 seen.setdefault(found, set()).add(record.record_id)
     repeated = frozenset(found for found, holders in seen.items() if len(holders) > 1)
-    before = rules.admission
-    admission = Admission(before.subject, before.providers, before.trust_store, before.used_ids | repeated)
-    return Rules(rules.claims, rules.policies, rules.environments, admission)
+    admission = replace(rules.admission, used_ids=rules.admission.used_ids | repeated)
+    return replace(rules, admission=admission)
 
 
 def _answer_ids(record: Record) -> set[str]:
@@ -98,32 +144,31 @@ def _column_of_record(record: Record, fallback: str, providers: Mapping[str, Pro
     return f"real:{row.name}" if row.private else "real"
 
 
-def _gather_column(column_id: str, bundles: tuple[Bundle, ...], rules: Rules, gathered: Gathered) -> None:
+def _gather_column(column_id: str, held: Sequence[_Held], rules: Rules, gathered: Gathered) -> None:
+    bundles = tuple(each.bundle for each in held)
     lane = bundles[0].header.lane
     findings = gathered.findings
-    observed: dict[tuple[str, str], list[Judged]] = {}  # by column and item
+    observed: dict[tuple[str, str], list[Seen]] = {}  # by column and item
     voided: dict[str, Void] = {}
-    for bundle in bundles:
-        kept, refused = _judge_bundle(bundle, rules)
-        for void in refused:
+    for each in held:
+        for void in each.refused:
             findings.voids.add(void)
             voided[void.node_id] = min(void, voided.get(void.node_id, void))
-        for each in kept:
-            place = _column_of_record(each.record, column_id, rules.admission.providers)
-            observed.setdefault((place, each.record.node_id), []).append(each)
+        for place, seen in each.seen:
+            observed.setdefault((place, seen.item.node_id), []).append(seen)
     down = guard_down(bundles)
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
-    _note_unseen(bundles, lane, findings)
+    _note_unseen(held, lane, findings)
     places = {column_id, *(place for place, _node_id in observed)}
     columns = {place: gathered.columns.setdefault(place, Column()) for place in sorted(places)}
     for (place, node_id), observations in sorted(observed.items()):
-        item = _fold_item(node_id, observations, rules, lane, findings)
+        item = fold_item(node_id, observations, rules, lane, findings)
         if down and item.status in {"passed", "stale", "flaky"}:
             item = Item(node_id, item.claim_ids, "blocked", Reason("guard-down", down))
         columns[place].items.append(item)
-    seen = {node_id for _place, node_id in observed}
-    columns[column_id].items += missing_items(bundles, seen, voided, rules, findings)
+    known = {node_id for _place, node_id in observed}
+    columns[column_id].items += missing_items(bundles, known, voided, rules, findings)
     for column in columns.values():
         column.items.sort(key=lambda item: item.node_id)
         column.bundles += bundles
@@ -151,14 +196,21 @@ def _judge_bundle(bundle: Bundle, rules: Rules) -> tuple[list[Judged], list[Void
     return kept, refused
 
 
-def _note_unseen(bundles: Sequence[Bundle], lane: str, findings: Findings) -> None:
-    """Name what the guard of a process could not look into, where no wall of the host stood around it."""
+def _unseen_in(bundle: Bundle) -> dict[str, frozenset[str]]:
+    """What the guard of a process could not look into, where no wall of the host stood around it: kind to items."""
     tests: dict[str, set[str]] = {}
-    for bundle in bundles:
-        for record in bundle.records if bundle.header.guard_depth == "D2" else ():
-            unseen = (record.guard or {}).get("unseen")
-            for what in unseen if isinstance(unseen, list) else ():
-                tests.setdefault(str(what), set()).add(record.node_id)
+    for record in bundle.records if bundle.header.guard_depth == "D2" else ():
+        unseen = (record.guard or {}).get("unseen")
+        for what in unseen if isinstance(unseen, list) else ():
+            tests.setdefault(str(what), set()).add(record.node_id)
+    return {what: frozenset(found) for what, found in tests.items()}
+
+
+def _note_unseen(held: Sequence[_Held], lane: str, findings: Findings) -> None:
+    tests: dict[str, set[str]] = {}
+    for each in held:
+        for what, node_ids in each.unseen.items():
+            tests.setdefault(what, set()).update(node_ids)
     if tests:
         told = ", ".join(f"{what} ({len(tests[what])})" for what in sorted(tests))
         findings.notices.add(Notice(lane, "note", f"tests started what depth D2 does not look into: {told}"))
@@ -217,83 +269,3 @@ def _not_loaded(bundle: Bundle) -> Iterable[str]:
 def _reason_not_run(bundles: Sequence[Bundle]) -> Reason:
     told = sorted((each.header.not_run_code, each.header.not_run_text) for each in bundles if each.header.not_run_code)
     return Reason(*told[0]) if told else Reason("nothing-collected")
-
-
-def _fold_item(node_id: str, observations: Sequence[Judged], rules: Rules, lane: str, findings: Findings) -> Item:
-    distinct = {each.record.record_id: each for each in observations}
-    every = [distinct[record_id] for record_id in sorted(distinct)]
-    claim_ids = tuple(sorted({each for found in every for each in _claims_of(found.record, rules)}))
-    for claim_id in claim_ids:
-        if claim_id not in rules.claims.by_id and len(rules.claims):
-            findings.notices.add(
-                Notice(lane, "unknown claim", f"{node_id} names claim {claim_id!r}, which is not there")
-            )
-    torn = _find_conflict(every)
-    if torn:
-        ids = ", ".join(torn)
-        findings.notices.add(Notice(lane, "conflict", f"{node_id} was recorded twice with different content: {ids}"))
-        return Item(node_id, claim_ids, "blocked", Reason("conflict", ids))
-    every = [each for each in every if not _lacked_something(each)] or every
-    statuses: set[Status] = {each.status for each in every}
-    shards = {(each.record.run_id, each.record.shard.index) for each in every}
-    if len({run for run, _shard in shards}) < len(shards):
-        findings.notices.add(Notice(lane, "overlap", f"{node_id} ran in more than one shard and is counted once"))
-    status = worst(statuses)
-    if "failed" in statuses and statuses & {"passed", "stale", "flaky"}:
-        status = "flaky"
-    shown = next((each for each in every if each.status == status), every[0])
-    if status == "flaky" and shown.status != "flaky":
-        shown = next(each for each in every if each.status == "failed")
-    record = shown.record
-    return Item(
-        node_id=node_id,
-        claim_ids=claim_ids,
-        status=status,
-        reason=shown.reason,
-        proofs=tuple(each.proof for each in every if each.proof is not None),
-        detail=shown.detail,
-        attempts=record.attempts,
-        duration_ms=record.duration_ms,
-        failure=record.failure or "",
-        stdout=record.captured_stdout,
-        stderr=record.captured_stderr,
-        provenance=record.provenance,
-        notes=tuple(dict.fromkeys(note for each in every for note in each.notes)),
-        properties=_properties(record),
-        crashed=any(each.crashed for each in every),
-    )
-
-
-def _lacked_something(judged: Judged) -> bool:
-    """Whether the item was not tried for want of a package; another environment of its lane may have it."""
-    return judged.status == "not run" and judged.reason is not None and judged.reason.code == "missing-dependency"
-
-
-def _find_conflict(every: Sequence[Judged]) -> list[str]:
-    """The ids of records that tell different things of one observation; none when there are no such."""
-    if len(every) < 2:
-        return []
-    found: dict[tuple[str, str, int, int, str], list[str]] = {}
-    for each in every:
-        found.setdefault(each.record.observation_key, []).append(each.record.record_id)
-    return next((ids for ids in found.values() if len(ids) > 1), [])
-
-
-def _properties(record: Record) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = [("record", record.record_id), ("class", record.provenance)]
-    found += [("claim", claim_id) for claim_id in record.claim_ids]
-    for group, facts, names in (
-        ("model", record.model, ("provider", "requested", "reported")),
-        (
-            "cassette",
-            record.cassette,
-            ("id", "oldest_recorded_at", "age_days", "recorded_model", "entries", "consumed"),
-        ),
-        ("script", record.script, ("script_id", "entries", "consumed")),
-        ("guard", record.guard, ("depth",)),
-    ):
-        for name in names:
-            value = (facts or {}).get(name)
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                found.append((f"{group}.{name}", str(value)))
-    return tuple(found)

@@ -36,16 +36,20 @@ def _absent(
     group: Sequence[Bundle], voided: Mapping[str, Void], findings: Findings
 ) -> Iterable[tuple[ExpectedItem, Status, Reason]]:
     run_id, lane = group[0].header.run_id, group[0].header.lane
-    total = max(bundle.header.shard_total for bundle in group)
-    missing = sorted(set(range(1, total + 1)) - {bundle.header.shard_index for bundle in group})
+    missing, total = missing_shards(group)
     if missing:
-        told = ", ".join(f"{index} of {total}" for index in missing)
+        told = shard_words(missing, total)
         findings.notices.add(Notice(lane, "missing shard", f"shard {told} of run {run_id} is missing"))
-    if len({bundle.header.expected_digest for bundle in group}) > 1:
+    if len({bundle.header.expected for bundle in group}) > 1:
         findings.notices.add(Notice(lane, "differing lists", f"the shards of run {run_id} list different items"))
+    whole = [bundle for bundle in group if bundle.header.selected is None]
+    picked: dict[str, list[Bundle]] = {}
+    for bundle in group:
+        for node_id in dict.fromkeys(bundle.header.selected or ()):
+            picked.setdefault(node_id, []).append(bundle)
     for expected in _union(bundle.header.expected for bundle in group):
         void = voided.get(expected.node_id)
-        holders = [b for b in group if b.header.selected is None or expected.node_id in b.header.selected]
+        holders = [*whole, *picked.get(expected.node_id, ())]
         problems = {problem.code for holder in holders for problem in holder.problems}
         if void is not None:
             yield expected, "blocked", Reason("void", void.code)
@@ -62,6 +66,24 @@ def _absent(
     has_list = any(bundle.header.expected or bundle.header.not_run_code for bundle in group)
     for node_id, void in () if has_list else sorted(voided.items()):
         yield ExpectedItem(node_id), "blocked", Reason("void", void.code)
+
+
+def missing_shards(group: Sequence[Bundle]) -> tuple[list[int], int]:
+    """The shards of one run that are not among its bundles, and how many there should be."""
+    total = max(bundle.header.shard_total for bundle in group)
+    return sorted(set(range(1, total + 1)) - {bundle.header.shard_index for bundle in group}), total
+
+
+def shard_words(missing: Sequence[int], total: int) -> str:
+    """Shards by number, neighbours as one stretch: `3 of 8, 5 to 7 of 8`."""
+    stretches: list[tuple[int, int]] = []
+    for index in missing:
+        if stretches and stretches[-1][1] == index - 1:
+            stretches[-1] = (stretches[-1][0], index)
+        else:
+            stretches.append((index, index))
+    told = [f"{first} to {last} of {total}" if last > first else f"{first} of {total}" for first, last in stretches]
+    return ", ".join(told)
 
 
 def _groups(bundles: Sequence[Bundle]) -> list[list[Bundle]]:

@@ -1,4 +1,4 @@
-"""Output: bundles in, the board in every form out, each file whole or not at all.
+"""Output: bundles in, the board in every form out, each file whole or not at all, and a manifest of it all.
 
 Room: file input and output. The lane command comes in; nothing here decides what a cell reads.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from lanes.bundle import Bundle, find_bundles
-from lanes.bundle_reading import read_bundle
+from lanes.bundle import find_bundles
+from lanes.bundle_reading import digest_bundle, read_bundle
 from lanes.claims import Claims, load_claims
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
@@ -22,10 +22,11 @@ from lanes.providers import Provider, load_providers, trust_store_digest
 from lanes.record import Subject
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
-from reports.board import Board, fold
+from reports.board import Board, Column, fold
 from reports.history import HISTORY, read_last_seen, read_used_ids
+from reports.manifest import MANIFEST, Manifest, digest_rules, render_manifest
 from reports.render.ctrf import render_ctrf
-from reports.render.json_board import render_json
+from reports.render.json_board import json_pieces
 from reports.render.junit import render_column
 from reports.render.markdown import render_column as render_column_page
 from reports.render.markdown import render_markdown
@@ -34,8 +35,10 @@ from reports.render.text import render_text
 from reports.verdict import EVERYTHING, Asked, exit_code
 
 FILE_WIDTH = 120
+HTTPS_PORT = 443
 CLAIMS = Path("lanes") / "claims.toml"
-TEXT, MARKDOWN, JSON = "board.txt", "board.md", "board.json"
+TEXT, MARKDOWN, JSON, HTML = "board.txt", "board.md", "board.json", "board.html"
+Render = Callable[[], Iterable[str]]  # the pieces of one file, in order; a large board is never one text in memory
 _COLUMN_FILES = ("junit-*.xml", "column-*.md", "ctrf-*.json", "statement-*.json")
 _CONFIGURATION = ("tox.ini", "pyproject.toml", "lanes/policy.py", "lanes/claims.toml", "lanes/providers.toml")
 
@@ -55,60 +58,103 @@ def build_reports(
     Files of an earlier board are replaced.
     Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
     """
-    board = load_board(out_dir, root, now, subject=subject, claims=claims)
-    save_board(board, out_dir, configuration_digests(root))
+    about = current_subject(root) if subject is None else subject
+    known = claims_of(root) if claims is None else claims
+    admission = admission_for(root, about)
+    board = load_board(out_dir, root, now, subject=about, claims=known, admission=admission)
+    configuration = configuration_digests(root)
+    outputs = save_board(board, out_dir, configuration)
+    manifest = Manifest(
+        folded_at=now.astimezone(UTC).isoformat(),
+        subject=about,
+        rules=digest_rules(known, admission),
+        configuration=configuration,
+        bundles=_digests(find_bundles(out_dir)),
+        proofs=_digests(find_proof_bundles(out_dir)),
+        outputs=outputs,
+    )
+    _write_whole(out_dir / MANIFEST, [render_manifest(manifest)])
     return board, exit_code(board, asked)
 
 
 def load_board(
-    out_dir: Path, root: Path, now: datetime, *, subject: Subject | None = None, claims: Claims | None = None
+    out_dir: Path,
+    root: Path,
+    now: datetime,
+    *,
+    subject: Subject | None = None,
+    claims: Claims | None = None,
+    admission: Admission | None = None,
 ) -> Board:
     """Read every bundle under out_dir and fold the board, writing nothing."""
-    bundles: list[Bundle] = [read_bundle(folder) for folder in find_bundles(out_dir)]
     known = claims_of(root) if claims is None else claims
-    about = current_subject(root) if subject is None else subject
-    admission = Admission(
-        subject=about,
-        providers=_provider_rows(load_providers()),
-        trust_store=trust_store_digest(),
-        used_ids=read_used_ids(root),
-    )
+    if admission is None:
+        admission = admission_for(root, current_subject(root) if subject is None else subject)
     return fold(
-        bundles,
+        (read_bundle(folder) for folder in find_bundles(out_dir)),  # one after the other: they need not fit in memory
         known,
         admission=admission,
         last_seen=read_last_seen(root / HISTORY, now),
-        proofs=[read_bundle(folder) for folder in find_proof_bundles(out_dir)],
+        proofs=(read_bundle(folder) for folder in find_proof_bundles(out_dir)),
         declared=declared_ids(root),
     )
 
 
-def save_board(board: Board, out_dir: Path, digests: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Write the board in every form and return the files.
+def admission_for(root: Path, subject: Subject) -> Admission:
+    """What live records about a subject are judged against, from the tables and the history of a project."""
+    return Admission(
+        subject=subject,
+        providers=_provider_rows(load_providers()),
+        trust_store=trust_store_digest(),
+        used_ids=read_used_ids(root),
+    )
+
+
+def save_board(board: Board, out_dir: Path, digests: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Write the board in every form and return the digest of each file by its name.
 
     Shape: digests is what configured the runs, file name to SHA-256, for the statements.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
-    renders: dict[str, Callable[[], str]] = {
-        TEXT: lambda: render_text(board, width=FILE_WIDTH),
-        MARKDOWN: lambda: render_markdown(board),
-        JSON: lambda: render_json(board),
-    }
-    for column in board.columns:
-        name = _file_part(column.id)
-        renders[f"junit-{name}.xml"] = partial(render_column, board, column)
-        renders[f"column-{name}.md"] = partial(render_column_page, board, column)
-        renders[f"ctrf-{name}.json"] = partial(render_ctrf, board, column)
-        statement = render_statement(board, column, digests or {})
-        if statement is not None:
-            renders[f"statement-{name}.json"] = partial(str, statement)
+    renders = output_files(board, digests or {})
     for pattern in _COLUMN_FILES:
         for stale in out_dir.glob(pattern):
             if stale.name not in renders:
                 stale.unlink()
-    for name, render in renders.items():  # one after the other: a large board is held as one text at a time
-        _write_whole(out_dir / name, render())
-    return tuple(out_dir / name for name in renders)
+    return {name: _write_whole(out_dir / name, render()) for name, render in renders.items()}
+
+
+def output_files(board: Board, digests: Mapping[str, str]) -> dict[str, Render]:
+    """Every file that a board is written to, by name, each with what renders it."""
+    renders: dict[str, Render] = {
+        TEXT: lambda: [render_text(board, width=FILE_WIDTH)],
+        MARKDOWN: lambda: [render_markdown(board)],
+        JSON: lambda: json_pieces(board),
+        HTML: lambda: _page(board),
+    }
+    for column in board.columns:
+        name = _file_part(column.id)
+        renders[f"junit-{name}.xml"] = partial(_whole, render_column, board, column)
+        renders[f"column-{name}.md"] = partial(_whole, render_column_page, board, column)
+        renders[f"ctrf-{name}.json"] = partial(_whole, render_ctrf, board, column)
+        statement = render_statement(board, column, digests)
+        if statement is not None:
+            renders[f"statement-{name}.json"] = partial(list, [statement])
+    return renders
+
+
+def _whole(render: Callable[[Board, Column], str], board: Board, column: Column) -> Iterator[str]:
+    yield render(board, column)
+
+
+def _page(board: Board) -> Iterator[str]:
+    from reports.render.html import html_pieces  # the template engine takes its time to load, and few commands need it
+
+    yield from html_pieces(board)
+
+
+def _digests(folders: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(sorted({digest_bundle(folder) for folder in folders}))
 
 
 def configuration_digests(root: Path) -> dict[str, str]:
@@ -144,12 +190,14 @@ def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:
     return {
         each.name: ProviderRow(
             name=each.name,
-            hosts=(each.host,),
+            hosts=(each.host if each.port == HTTPS_PORT else f"{each.host}:{each.port}",),
             path_prefix=each.path_prefix,
             issues_id=bool(each.id_pattern),
             id_pattern=each.id_pattern or ".+",
             sends_date=each.sends_date,
             private=each.peers == "private",
+            model_family=each.model_family,
+            trust_store=trust_store_digest(each) if each.authority else "",
         )
         for each in providers
     }
@@ -159,10 +207,16 @@ def _file_part(column_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", column_id) or "lane"
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, pieces: Iterable[str]) -> str:
+    """Write a file whole or not at all, and return the digest of what it holds."""
     temporary = path.with_name(f".{path.name}.new")
+    digest = hashlib.sha256()
     with temporary.open("wb") as file:
-        file.write(text.encode("utf-8"))
+        for piece in pieces:
+            data = piece.encode("utf-8")
+            digest.update(data)
+            file.write(data)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+    return "sha256:" + digest.hexdigest()

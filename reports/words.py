@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lanes.policy import LanePolicy
-from lanes.record import REASONS
+from lanes.record import REASONS, Attempt
 from reports.admit import LiveProof
 from reports.cells import STATUSES, Blocked, Cell, NotRun, Proven, Status, Tally, status_of
 from reports.items import Item
@@ -17,6 +17,20 @@ NO_LIVE = "No claim on this board has been observed against a real model."
 NO_HOSTED = "No claim on this board has been observed against a hosted model."
 NOT_ASKED = "-"
 NOT_REQUIRED = "not required"
+# The facts of a record that are told of each test, by the names that properties have.
+_FACTS = (
+    "model.requested",
+    "model.reported",
+    "cassette.id",
+    "cassette.recorded_model",
+    "cassette.oldest_recorded_at",
+    "cassette.age_days",
+    "script.script_id",
+    "cost.usd",
+    "cost.in",
+    "cost.out",
+    "guard.depth",
+)
 _WORST_FIRST: tuple[Status, ...] = tuple(reversed(STATUSES))
 
 
@@ -72,6 +86,25 @@ def counted_words(tally: Tally) -> str:
     return ", ".join(found) or "nothing"
 
 
+def attempt_words(attempt: Attempt) -> str:
+    """One attempt: how it ended, how long it took, and how many answers it had."""
+    return f"attempt {attempt.n} {attempt.verdict}, {attempt.duration_ms} ms, {attempt.answers} answers"
+
+
+def item_facts(item: Item) -> list[str]:
+    """What a reader may want to know of one test: why, who answered, its attempts, its recording and its records."""
+    facts = [item.reason.words] if item.reason is not None else []
+    facts += [item.detail] if item.detail else []
+    facts += [attempt_words(attempt) for attempt in item.attempts]
+    facts += [f"answers: {item.provenance}"] if item.provenance != "none" else []
+    told = dict(item.properties)
+    facts += [f"{name} {told[name]}" for name in _FACTS if told.get(name)]
+    facts += [f"live proof: {proof_words(proof)}" for proof in item.proofs if isinstance(proof, LiveProof)]
+    facts += [*item.notes]
+    records = [proof.record_id for proof in item.proofs] or [told[name] for name in ("record",) if name in told]
+    return facts + [f"record {record_id}" for record_id in records]
+
+
 def column_heading(column_id: str, policy: LanePolicy) -> str:
     """The heading of a column; a private endpoint has a column of its own and says so."""
     _lane, _colon, endpoint = column_id.partition(":")
@@ -99,10 +132,11 @@ def _live_sub_heading(items: Sequence[Item]) -> str:
     proofs = [proof for item in items for proof in item.proofs if isinstance(proof, LiveProof)]
     if not proofs:
         return "live; nothing was observed"
-    return "live, " + ", ".join(sorted({_proof_words(proof) for proof in proofs}))
+    return "live, " + ", ".join(sorted({proof_words(proof) for proof in proofs}))
 
 
-def _proof_words(proof: LiveProof) -> str:
+def proof_words(proof: LiveProof) -> str:
+    """Which model answered, where and on which day."""
     day = proof.observed_at[:10]
     return f"{proof.model} at {proof.host}{f' on {day}' if day else ''}"
 
@@ -137,5 +171,5 @@ def banner_text(proofs: Sequence[tuple[str, LiveProof]]) -> str:
 def _answered(proofs: Sequence[tuple[str, LiveProof]]) -> str:
     by_proof: dict[str, set[str]] = {}
     for claim_id, proof in proofs:
-        by_proof.setdefault(_proof_words(proof), set()).add(claim_id)
+        by_proof.setdefault(proof_words(proof), set()).add(claim_id)
     return "; ".join(f"{words} ({', '.join(sorted(ids))})" for words, ids in sorted(by_proof.items()))

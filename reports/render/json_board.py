@@ -24,7 +24,13 @@ _OPEN_LEVELS = 3  # board, columns, one column, its items; an item is one line
 
 def render_json(board: Board) -> str:
     """The whole board as one JSON document in ASCII, sorted, one claim or item a line, ending in a newline."""
-    return "".join(_written(board_to_json(board), 0)) + "\n"
+    return "".join(json_pieces(board))
+
+
+def json_pieces(board: Board) -> Iterator[str]:
+    """The same document in pieces, for a board that one text would not be kept for."""
+    yield from _written(board_to_json(board), 0)
+    yield "\n"
 
 
 def board_to_json(board: Board) -> dict[str, Json]:
@@ -102,6 +108,8 @@ def _column(column: Column) -> dict[str, Json]:
         "guard": column.guard,
         "keys_removed": column.keys_removed,
         "markers": list(column.markers),
+        "partial": column.is_partial,
+        "started": list(column.started),
         "exit_codes": list(column.exit_codes),
         "claims": dict(column.tally.as_dict()),
         "item_counts": dict(column.item_tally.as_dict()),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.board import Board
+from reports.board import Board, LastSeen
 from reports.guards import UNPROVEN
 from reports.items import Void
 from reports.proof_words import guard_line, guards_line
+from reports.render.characters import as_line
 from reports.words import cell_reason
 
 NAMES_SHOWN = 6  # enough to see of what kind they are; a plain run leaves most proofs to their own environment
@@ -45,6 +46,19 @@ def reason_lines(board: Board) -> list[str]:
                 claims.setdefault(reason, []).append(row.claim.id)
         found += [f"{column.heading}, {reason}: {', '.join(ids)}" for reason, ids in claims.items()]
     return found
+
+
+def last_seen_words(board: Board, seen: LastSeen) -> str:
+    """When, where and on which commit a claim was last seen live; it is never a part of a cell."""
+    here = "this commit" if seen.commit == board.subject.commit else "not this commit"
+    ago = "today" if seen.days == 0 else f"{seen.days} days ago"
+    return f"{seen.claim_id} on {seen.commit[:7]} ({here}), {ago}, {seen.model} at {seen.host}"
+
+
+def last_seen_lines(board: Board, claim_id: str) -> list[str]:
+    """The line about one claim, if it was ever seen live."""
+    found = [seen for seen in board.last_seen if seen.claim_id == claim_id]
+    return [as_line(f"Last seen live: {last_seen_words(board, seen)}") for seen in found]
 
 
 def guard_lines(board: Board) -> list[str]:

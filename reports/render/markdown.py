@@ -13,7 +13,7 @@ from reports.guards import Guard
 from reports.items import Item
 from reports.proof_words import guards_line
 from reports.render.characters import as_line, as_text
-from reports.render.lines import reason_lines, subject_line, unproven_lines, void_line
+from reports.render.lines import last_seen_words, reason_lines, subject_line, unproven_lines, void_line
 from reports.words import cell_words, counted_words, tally_words
 
 MAX_BYTES = 1_000_000  # a forge takes 1 MiB a step; the rest is room for what else the step writes
@@ -40,7 +40,7 @@ def render_markdown(board: Board, *, max_bytes: int = MAX_BYTES) -> str:
     page.part("About the evidence", notices)
     aside = [f"- {escape(f'{each.lane}, {each.bundle}: about {each.subject}')}" for each in board.set_aside]
     page.part("Set aside, evidence of another subject", aside)
-    page.part("Last seen live", _last_seen(board))
+    page.part("Last seen live", [f"- {escape(last_seen_words(board, seen))}" for seen in board.last_seen])
     page.part("Why cells are not run or blocked", [f"- {escape(line)}" for line in reason_lines(board)])
     unclaimed = [f"- {escape(c.heading)}: {counted_words(c.unclaimed)}" for c in board.columns if c.unclaimed.total]
     page.part("Items that speak for no claim", unclaimed)
@@ -180,12 +180,3 @@ def _guard(guard: Guard) -> str:
 def _fenced(text: str, language: str) -> list[str]:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return [fence + language, *text.splitlines(), fence]
-
-
-def _last_seen(board: Board) -> list[str]:
-    found: list[str] = []
-    for seen in board.last_seen:
-        here = "this commit" if seen.commit == board.subject.commit else "not this commit"
-        words = f"{seen.claim_id} on {seen.commit[:7]} ({here}), {seen.days} days ago, {seen.model} at {seen.host}"
-        found.append(f"- {escape(words)}")
-    return found

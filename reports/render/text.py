@@ -12,7 +12,7 @@ from reports.board import Board, Column, Row
 from reports.cells import STATUSES
 from reports.guards import Guards
 from reports.render.characters import as_line, as_text, width_of
-from reports.render.lines import guard_lines, reason_lines, subject_line, void_line
+from reports.render.lines import guard_lines, last_seen_words, reason_lines, subject_line, void_line
 from reports.render.table import lay_out, pad
 from reports.words import cell_words, counted_words, tally_words
 
@@ -113,10 +113,7 @@ def _counts(board: Board, paper: _Paper) -> None:
 
 def _last_seen(board: Board, paper: _Paper) -> None:
     for seen in board.last_seen:
-        here = "this commit" if seen.commit == board.subject.commit else "not this commit"
-        ago = "today" if seen.days == 0 else f"{seen.days} days ago"
-        place = f"{seen.model} at {seen.host}"
-        paper.wrapped(f"Last seen live: {seen.claim_id} on {seen.commit[:7]} ({here}), {ago}, {place}", later="  ")
+        paper.wrapped(f"Last seen live: {last_seen_words(board, seen)}", later="  ")
 
 
 def _lists(board: Board, paper: _Paper) -> None:

@@ -440,7 +440,7 @@ def test_edge46_a_missing_shard_leaves_its_claims_not_run(evidence: Evidence) ->
     assert (words(board, "offline"), words(board, "offline", "loop.other"), [n.text for n in board.notices]) == (
         "passed 1",
         "not run: shard missing",
-        ["shard 2 of 3, 3 of 3 of run run-offline is missing"],
+        ["shard 2 to 3 of 3 of run run-offline is missing"],
     )
 
 

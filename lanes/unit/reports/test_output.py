@@ -64,6 +64,7 @@ def test_bundles_on_the_disk_become_every_output_and_an_exit_code(out: Path, evi
     assert (code, files, "passed 2" in board_text(out), "not run: no key" in board_text(out)) == (
         PASSED,
         [
+            "board.html",
             "board.json",
             "board.md",
             "board.txt",
@@ -82,6 +83,7 @@ def test_bundles_on_the_disk_become_every_output_and_an_exit_code(out: Path, evi
             "junit-replay.xml",
             "junit-snapshot.xml",
             "junit-unit.xml",
+            "manifest.json",
             "statement-offline.json",
             "statement-replay.json",
             "statement-snapshot.json",

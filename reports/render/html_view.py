@@ -1,0 +1,372 @@
+"""What the page shows of a board, worked out once: the template only lays it out.
+
+Room: pure. The HTML renderer comes in. Words of cells, reasons and counts are those of every other output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reports.board import Board, Column, Row
+from reports.cells import STATUSES, Status, Tally
+from reports.guards import UNPROVEN, Guard
+from reports.items import GRAVE_NOTICES, Item
+from reports.proof_words import guards_line
+from reports.render.lines import last_seen_words, void_line
+from reports.words import NO_HOSTED, NO_LIVE, attempt_words, cell_reason, cell_status, cell_words, item_facts
+
+ITEMS_SHOWN = 20_000  # on the whole page; about 20 MB, which a browser opens in some seconds
+_PASSED_PER_CELL = 10
+_OTHERS_PER_CELL = 50
+_FAILURE_LINES, _STREAM_LINES = 40, 15
+_EXCERPT_CHARACTERS = 8_000
+_WORST_FIRST: tuple[Status, ...] = tuple(reversed(STATUSES))
+_PLAIN_ID = re.compile(r"[a-z0-9.-]{1,120}")
+_GLYPHS = {"passed": "●", "not run": "○", "stale": "◔", "blocked": "■", "flaky": "▲", "failed": "✕", "not asked": "·"}
+# What each status means and what it never means, as docs/evidence.md has it.
+LEGEND: tuple[tuple[Status, str, str], ...] = (
+    ("passed", "every test of the claim passed at its first attempt", "that a skipped or missing sibling passed"),
+    ("not run", "nothing was attempted: no key, lane not run, deselected, missing shard, no test", "passed"),
+    ("stale", "it passed, but its recording is too old or no longer fits", "passed"),
+    ("blocked", "could not be judged: lost worker, torn or void evidence, provider, credential", "failed or passed"),
+    ("flaky", "passed only after a failed attempt, or two observations disagree", "passed"),
+    ("failed", "the last attempt failed, or a law of the lane broke", "that the provider was down"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One status as it is shown: its class for the style, a sign that is no colour, and its words."""
+
+    status: str
+    words: str
+
+    @property
+    def name(self) -> str:
+        """The status as a class name."""
+        return self.status.replace(" ", "-")
+
+    @property
+    def glyph(self) -> str:
+        """The sign in front of the words."""
+        return _GLYPHS.get(self.status, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a bar of counts, in hundredths of its width."""
+
+    name: str
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One column at a glance."""
+
+    anchor: str
+    heading: str
+    short: str
+    sub_heading: str
+    when: str
+    why_not_run: str
+    chips: tuple[Chip, ...]
+    bars: tuple[Bar, ...]
+    counted: str
+    supports: str
+    does_not_prove: str
+    facts: tuple[tuple[str, str], ...]
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The end of a longer text, and how many lines stood before it."""
+
+    title: str
+    text: str
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test below a cell."""
+
+    name: str
+    chip: Chip
+    attempts: tuple[str, ...]
+    facts: tuple[str, ...]
+    excerpts: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One cell with the tests it stands on."""
+
+    column: Card
+    chip: Chip
+    reason: str
+    tests: tuple[Test, ...]
+    left_out: tuple[str, ...]
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """One row, and what lies below it."""
+
+    anchor: str
+    id: str
+    sentence: str
+    asked: str
+    owner: str
+    guard: str
+    is_guard_missing: bool
+    cells: tuple[tuple[Card, Chip], ...]
+    row: Row
+
+    @property
+    def statuses(self) -> str:
+        """The status words of its cells, for the filter."""
+        return " ".join(dict.fromkeys(chip.name for _card, chip in self.cells))
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that a reader should look at first."""
+
+    words: str
+    target: str
+    is_grave: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuardView:
+    """One proof of a guard."""
+
+    chip: Chip
+    id: str
+    claim: str
+    lane: str
+    why: str
+    counts: str
+    where: str
+    text: str
+    expected: str
+    observed: str
+    diffs: tuple[tuple[str, str], ...]
+
+
+class View:
+    """A whole board, ready to be laid out. The tests of a claim are made as the page comes to them."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._room = ITEMS_SHOWN
+        self._items = {column.id: _items_by_claim(column) for column in board.columns}
+        subject = board.subject
+        self.banner = board.banner
+        self.is_live = not board.banner.startswith((NO_LIVE, NO_HOSTED))
+        self.name = subject.commit[:7] or (subject.tree[7:19] if subject.tree else "unknown")
+        self.facts = tuple((name, value) for name, value in _subject_facts(board) if value)
+        self.cards = tuple(_card(number, column) for number, column in enumerate(board.columns, start=1))
+        self.claims = tuple(self._claim(number, row) for number, row in enumerate(board.rows, start=1))
+        occurring = {chip.status for claim in self.claims for _card, chip in claim.cells}
+        self.statuses = tuple(Chip(each, each) for each in _WORST_FIRST if each in occurring)
+        self.alarms = tuple(_alarms(board, self.cards))
+        self.voids = tuple(void_line(void) for void in board.voids)
+        self.notices = tuple((each.lane, each.kind, each.text) for each in board.notices)
+        self.aside = tuple(f"{each.lane}, {each.bundle}: about {each.subject}" for each in board.set_aside)
+        self.last_seen = tuple(last_seen_words(board, seen) for seen in board.last_seen)
+        self.guards = tuple(_guard(guard) for guard in board.guards.shown)
+        self.guards_line = guards_line(board.guards)
+        self.guards_not_run = board.guards.not_run
+        self.guard_texts = board.guards
+        self.unclaimed = tuple(
+            (card, _chips(column.unclaimed)) for card, column in self._columns() if column.unclaimed.total
+        )
+        self.legend = tuple((Chip(status, status), means, never) for status, means, never in LEGEND)
+        self.bundles = tuple((card, column.bundles) for card, column in self._columns() if column.bundles)
+
+    def _columns(self) -> Iterator[tuple[Card, Column]]:
+        return zip(self.cards, self._board.columns, strict=True)
+
+    def _claim(self, number: int, row: Row) -> ClaimView:
+        claim = row.claim
+        asked = [*claim.required, *(f"{lane} (optional)" for lane in claim.optional)]
+        cells = tuple((card, _chip(row, column)) for card, column in self._columns())
+        words = self._board.guards.words_of(claim)
+        anchor = f"claim-{claim.id if _PLAIN_ID.fullmatch(claim.id) else number}"
+        return ClaimView(
+            anchor, claim.id, claim.sentence, ", ".join(asked), claim.owner, words, words == UNPROVEN, cells, row
+        )
+
+    def details(self, claim: ClaimView) -> Iterator[Detail]:
+        """The cells of a claim that it asks for, each with its tests, worst first, as far as the page has room."""
+        for card, column in self._columns():
+            cell = claim.row.cells[column.id]
+            if cell is None:
+                continue
+            chip = _chip(claim.row, column)
+            items = self._items[column.id].get(claim.id, [])
+            shown, left_out = self._choose(items)
+            tests = tuple(_test(item) for item in shown)
+            is_open = chip.status in {"failed", "flaky", "blocked", "stale"}
+            yield Detail(card, chip, cell_reason(cell), tests, left_out, is_open)
+
+    def _choose(self, items: Sequence[Item]) -> tuple[list[Item], tuple[str, ...]]:
+        shown: list[Item] = []
+        left: list[str] = []
+        for status in _WORST_FIRST:
+            of_status = [item for item in items if item.status == status]
+            most = min(_PASSED_PER_CELL if status == "passed" else _OTHERS_PER_CELL, self._room)
+            shown += of_status[:most]
+            self._room -= min(most, len(of_status))
+            if len(of_status) > most:
+                left.append(f"{len(of_status) - most} more {status}")
+        return shown, tuple(left)
+
+
+def view_of(board: Board) -> View:
+    """The view of a board."""
+    return View(board)
+
+
+def _items_by_claim(column: Column) -> dict[str, list[Item]]:
+    found: dict[str, list[Item]] = {}
+    for item in column.items:
+        for claim_id in item.claim_ids:
+            found.setdefault(claim_id, []).append(item)
+    return found
+
+
+def _subject_facts(board: Board) -> Iterator[tuple[str, str]]:
+    subject = board.subject
+    yield "commit", subject.commit
+    yield "tree", "" if subject.commit else subject.tree
+    yield "work tree", f"dirty, {subject.dirty_digest[:19]}" if subject.dirty else "clean"
+    yield "loop", subject.loop_digest[:19]
+    yield "locks", subject.lock_digest[:19]
+    yield "interpreter", subject.python
+    yield "platform", subject.platform
+
+
+def _chip(row: Row, column: Column) -> Chip:
+    cell = row.cells[column.id]
+    return Chip(cell_status(cell), cell_words(cell, is_live=column.is_live))
+
+
+def _card(number: int, column: Column) -> Card:
+    facts = [("tests", ", ".join(chip.words for chip in _chips(column.item_tally)))]
+    facts += [("guard", column.guard)]
+    facts += [("keys removed", str(column.keys_removed) if column.keys_removed else "")]
+    facts += [("started by", ", ".join(column.markers))]
+    return Card(
+        anchor=f"column-{number}",
+        heading=column.heading,
+        short=column.short,
+        sub_heading=column.sub_heading,
+        when=" to ".join(_moment(each) for each in column.started),
+        why_not_run="" if column.not_run is None else f"not run: {column.not_run.words}",
+        chips=tuple(_chips(column.tally)),
+        bars=tuple(_bars(column.tally)),
+        counted=", ".join(chip.words for chip in _chips(column.tally)) or "no claim asks for it",
+        supports=column.supports,
+        does_not_prove=column.does_not_prove,
+        facts=tuple((name, value) for name, value in facts if value),
+        is_live=column.is_live,
+    )
+
+
+def _moment(told: str) -> str:
+    """A moment for a reader; a form that is not the usual one is left as it is."""
+    usual = re.fullmatch(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}):\d{2}Z", told)
+    return f"{usual[1]} {usual[2]} UTC" if usual else told
+
+
+def _chips(tally: Tally) -> list[Chip]:
+    """The statuses that occur, with their counts; known failures are told apart."""
+    found: list[Chip] = []
+    for status in STATUSES:
+        count = tally.of(status)
+        if status == "failed" and tally.known:
+            found.append(Chip(status, f"failed (known) {tally.known}"))
+            count -= tally.known
+        if count:
+            found.append(Chip(status, f"{status} {count}"))
+    return found
+
+
+def _bars(tally: Tally) -> Iterator[Bar]:
+    start = 0.0
+    for status in STATUSES:
+        if count := tally.of(status):
+            width = 100 * count / tally.total
+            yield Bar(Chip(status, "").name, round(start, 2), round(width, 2))
+            start += width
+
+
+def _test(item: Item) -> Test:
+    attempts = tuple(attempt_words(each) for each in item.attempts) if len(item.attempts) > 1 else ()
+    facts = tuple(fact for fact in item_facts(item) if fact not in attempts)
+    excerpts: list[Excerpt] = []
+    if item.status != "passed":
+        for title, text, most in (
+            ("failure", item.failure, _FAILURE_LINES),
+            ("standard output", item.stdout, _STREAM_LINES),
+            ("standard error", item.stderr, _STREAM_LINES),
+        ):
+            if text.strip():
+                excerpts.append(_excerpt(title, text, most))
+        excerpts += [
+            _excerpt(f"attempt {each.n}", each.failure, _STREAM_LINES) for each in item.attempts[:-1] if each.failure
+        ]
+    status = "failed (known)" if item.is_known else item.status
+    return Test(item.node_id, Chip(item.status, status), attempts, facts, tuple(excerpts))
+
+
+def _excerpt(title: str, text: str, most: int) -> Excerpt:
+    lines = text[-_EXCERPT_CHARACTERS:].splitlines()
+    shown = lines[-most:]
+    return Excerpt(title, "\n".join(shown), max(0, len(text.splitlines()) - len(shown)))
+
+
+def _alarms(board: Board, cards: Sequence[Card]) -> Iterator[Alarm]:
+    """What a reader should see before anything else, gravest first."""
+    if board.voids:
+        yield Alarm(f"{len(board.voids)} pieces of evidence are void", "evidence", is_grave=True)
+    for notice in board.notices:
+        if notice.kind in GRAVE_NOTICES or notice.kind in {"missing shard", "torn"}:
+            yield Alarm(f"{notice.lane}, {notice.kind}", "evidence", is_grave=notice.kind in GRAVE_NOTICES)
+    for status in ("failed", "flaky", "blocked", "stale"):
+        for card, column in zip(cards, board.columns, strict=True):
+            count = column.tally.of(status) - (column.tally.known if status == "failed" else 0)
+            if count:
+                yield Alarm(f"{card.heading}: {count} {status}", card.anchor, is_grave=status == "failed")
+    for card, column in zip(cards, board.columns, strict=True):
+        if column.is_partial and column.bundles:
+            yield Alarm(f"{card.heading}: only a part of the lane was run", card.anchor, is_grave=False)
+    unproven = sum(1 for row in board.rows if board.guards.words_of(row.claim) == UNPROVEN)
+    if unproven:
+        yield Alarm(f"{unproven} guards not proven on this commit", "guards", is_grave=False)
+
+
+def _guard(guard: Guard) -> GuardView:
+    where = "this commit" if guard.is_current else f"{guard.commit[:7] or 'another tree'}, not this commit"
+    status = "passed" if guard.is_proof and guard.is_current else "not run" if guard.is_proof else "failed"
+    return GuardView(
+        chip=Chip(status, guard.verdict),
+        id=guard.id,
+        claim=guard.claim_id,
+        lane=guard.lane,
+        why=guard.why,
+        counts=guard.counts,
+        where=f"{where}, {guard.duration_ms / 1000:.1f} s",
+        text=guard.text,
+        expected=", ".join(guard.expected) or "none",
+        observed=", ".join(guard.observed) or "none",
+        diffs=guard.diffs,
+    )
