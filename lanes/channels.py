@@ -23,6 +23,7 @@ from lanes.witness import item_places, played_notes, script_facts, scripted_note
 
 if TYPE_CHECKING:  # each lane loads what its own channels need; `real` refuses to load a recorder or a mock at all
     from lanes.cassette import CassettePlayer
+    from lanes.recorded_child import RecordedChild
     from lanes.sealed import SealedTransport
     from lanes.session_log import SessionLogPlayer
     from mock_provider import Mock, Verdict
@@ -153,6 +154,24 @@ class Channels:
         self._open.callback(self._take_player, player, "session-log", is_judged=is_judged)
         return player
 
+    def recorded_child(self, folder: Path, *, places: Sequence[Place] = (), is_judged: bool = True) -> RecordedChild:
+        """Open a committed session as the model inside child processes, which `lanes.replay_child` starts."""
+        self._check("session-log")
+        from lanes.recorded_child import RecordedChild
+        from lanes.session_log import SessionLogPlayer
+
+        notes = self._observation.new_note_file()
+        document: dict[str, Json] = {
+            "folder": str(folder.resolve()),
+            "places": [[place.spelling, place.token] for place in places],
+            "notes": str(notes),
+            "token": self._observation.token,
+        }
+        player = SessionLogPlayer(folder, places=places)
+        child = RecordedChild(f"{SCRIPTED_ROOT}/v1", notes, document, player.verify(), player.facts())
+        self._open.callback(self._take_recorded_child, child, notes, is_judged=is_judged)
+        return child
+
     def cassette(self, path: Path, *, places: Sequence[Place] = (), is_judged: bool = True) -> CassettePlayer:
         """Open a cassette as the model."""
         self._check("cassette")
@@ -214,6 +233,12 @@ class Channels:
         self._observation.set_script(script_facts(str(verdict["script"]), used, left, unmatched))
         if not verdict["ok"]:
             self._problems.append(str(verdict["text"]))
+
+    def _take_recorded_child(self, child: RecordedChild, notes: Path, *, is_judged: bool) -> None:
+        self._observation.take_notes(notes)
+        if is_judged:
+            self._observation.set_cassette(child.facts)
+            self._problems.extend(child.problems)
 
     def _take_player(self, player: SessionLogPlayer | CassettePlayer, channel: Channel, *, is_judged: bool) -> None:
         facts = player.facts()

@@ -19,6 +19,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 SEPARATORS = frozenset("/\\")
 TIME_KEYS = frozenset({"time", "time0", "createdAt", "delayMs"})  # integers of ms that differ between runs
 GAP_KEYS = frozenset({"dt"})  # packed gaps between times
+IDENTITY_KEYS = {"retryId": "retry", "compactionId": "compaction", "requestId": "request"}  # fields that hold an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,9 @@ def normalize_json(value: Json, places: Sequence[Place], identities: Identities)
 def normalize_log(rows: Sequence[Json], places: Sequence[Place], identities: Identities) -> list[Json]:
     """The rows of a session log as one run of the story would always write them.
 
-    Shape: row 0 is the header. Message, retry and session ids become tokens in first-seen order; times, packed gaps
-    and waits become 0; call ids stay, because the scripted or recorded model chose them.
+    Shape: row 0 is the header; the rows of several logs that name each other may follow each other. Message, retry,
+    compaction, request and session ids become tokens in first-seen order; times, packed gaps and waits become 0; call
+    ids stay, because the scripted or recorded model chose them.
     """
     for row in rows:
         _name_identities(row, identities)
@@ -125,9 +127,18 @@ def _name_identities(row: Json, identities: Identities) -> None:
         identities.token("session", str(row["id"]))
     for message in _messages_in(row):
         identities.token("message", message)
-    data = row.get("data")
-    if isinstance(data, dict) and isinstance(data.get("retryId"), str):
-        identities.token("retry", str(data["retryId"]))
+    for kind, value in _identities_in(row):
+        identities.token(kind, value)
+
+
+def _identities_in(value: Json) -> list[tuple[str, str]]:
+    """Kind and value of every id that stands in a field of its own, wherever it stands."""
+    if isinstance(value, list):
+        return [found for item in value for found in _identities_in(item)]
+    if not isinstance(value, dict):
+        return []
+    here = [(kind, each) for key, kind in IDENTITY_KEYS.items() if isinstance(each := value.get(key), str)]
+    return here + [found for item in value.values() for found in _identities_in(item)]
 
 
 def _messages_in(value: Json) -> list[str]:

@@ -6,8 +6,9 @@ the real lane can use it too.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,13 @@ from lanes.normalize import Place, places_of
 from lanes.scenario import Scenario, write_workspace
 
 WORKSPACE = "/workspace"  # what stands in a recording for the folder of a run; a log wants an absolute path
-KEPT_VARIABLES = ("PATH", "HARNESS_SEED", "HARNESS_ALLOWED_HOSTS")
+NUMBERS = {
+    "--compact-at": "compact_at",
+    "--delegation-depth": "delegation_depth",
+    "--max-steps": "max_steps",
+    "--retry-base-ms": "retry_base_ms",
+}
+KEPT_VARIABLES = ("PATH", "HARNESS_SEED", "HARNESS_ALLOWED_HOSTS", "HARNESS_DIALECT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ async def drive_story(
     path: Path | None = None
     for run in scenario.runs:
         assembled = await assemble(
-            _settings(target, environ, workspace, sessions),
+            _settings(target, environ, workspace, sessions, run.flags),
             transport=_Shared(transport),
             resume=resume if run.resume else None,
         )
@@ -83,7 +90,9 @@ def workspace_places(workspace: Path) -> tuple[Place, ...]:
     return places_of({WORKSPACE: sorted({str(workspace), str(workspace.resolve())})})
 
 
-def _settings(target: Target, environ: Mapping[str, str], workspace: Path, sessions: Path) -> Settings:
+def _settings(
+    target: Target, environ: Mapping[str, str], workspace: Path, sessions: Path, flags: Sequence[str] = ()
+) -> Settings:
     wanted = (*KEPT_VARIABLES, target.key or "OPENAI_API_KEY")
     allowed = {name: environ[name] for name in wanted if name in environ}
     return from_environment(
@@ -94,5 +103,11 @@ def _settings(target: Target, environ: Mapping[str, str], workspace: Path, sessi
             base_url=target.base_url,
             session_root=str(sessions),
             cwd=str(workspace),
+            **_numbers(flags),
         ),
     )
+
+
+def _numbers(flags: Sequence[str]) -> dict[str, int]:
+    """What a run's flags say with a number; the others change what is printed, and nothing is printed here."""
+    return {NUMBERS[flag]: int(value) for flag, value in itertools.pairwise(flags) if flag in NUMBERS}

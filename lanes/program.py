@@ -92,13 +92,19 @@ class Program:
         return stop_when(command, self.environment(), self.workspace, shown.has_come, signal.SIGINT)
 
     def log_file(self) -> Path:
-        """The story's one session log."""
-        found = sorted(self.session_root.rglob("session.jsonl"))
-        if len(found) != 1:
+        """The log of the story's one root session."""
+        return self.log_files()[0]
+
+    def log_files(self) -> list[Path]:
+        """The logs of the root session and of its children, these in the order in which they were created."""
+        headers = {path: _header_of(path) for path in self.session_root.rglob("session.jsonl")}
+        roots = [path for path, header in headers.items() if "parentSession" not in header]
+        if len(roots) != 1:
             raise ScenarioError(
-                f"{len(found)} session logs are stored", where="session root", expected="one", fix="see what was run"
+                f"{len(roots)} session logs are stored", where="session root", expected="one", fix="see what was run"
             )
-        return found[0]
+        children = [path for path in headers if path != roots[0]]
+        return [*roots, *sorted(children, key=lambda path: (cast("int", headers[path]["createdAt"]), path))]
 
     def log_rows(self) -> list[Json]:
         """The rows of that log, header first, as spelled on disk."""
@@ -202,6 +208,13 @@ class ShownText:
         if event.get("type") == "assistant/chunk" and isinstance(chunk.get("text"), str):
             self.text += str(chunk["text"])
         return self.wanted in self.text
+
+
+def _header_of(path: Path) -> dict[str, Json]:
+    """The first row of a log; it is whole as soon as the file is there."""
+    with path.open(encoding="utf-8") as file:
+        header: dict[str, Json] = json.loads(file.readline())
+    return header
 
 
 def event_of(line: str) -> dict[str, Json]:

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import contextlib
 import difflib
-import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +22,13 @@ import httpx
 
 from lanes.cassette import CassettePlayer
 from lanes.errors import CassetteError, UsageError
-from lanes.normalize import Json, replace_places
+from lanes.log_recorder import record_session_log
 from lanes.playing import Target, drive_story, workspace_places
 from lanes.policy import DUMMY_KEY
-from lanes.program import Program, check_story
 from lanes.providers import has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor, is_loopback, secrets_of
-from lanes.scenario import Scenario, find_scenario, write_workspace
-from lanes.session_log import LOG_NAME, ORIGIN_NAME, load_recorded_log
-from lanes.story_log import check_log, read_rows
+from lanes.scenario import Scenario, find_scenario
 from lanes.subject import current_subject
 from lanes.world import check_world
 from mock_provider.server import ServerThread
@@ -41,7 +37,6 @@ CASSETTES = Path("cassettes") / "openai_chat"
 SESSION_LOGS = Path("cassettes") / "session-logs"
 EVERY_STORY = "all"  # with --scripted: every story whose session log is committed
 OWN_SCRIPT = "script"  # the target that is the story's own script, played by the mock provider
-SEED = "recorded"
 EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
 
 
@@ -170,47 +165,6 @@ async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Re
         _check_world(scenario, workspace)
 
 
-def record_session_log(scenario: Scenario, folder: Path) -> None:
-    """Play the story's own script through the real program over loopback, and keep the session log.
-
-    Raises: CassetteError when the story does not hold.
-    """
-    with _folders() as (workspace, sessions), ServerThread(scenario.script) as mock:
-        write_workspace(scenario, workspace)
-        program = Program(
-            workspace,
-            sessions,
-            mock.base_url("openai_chat"),
-            environ={"HARNESS_SEED": SEED, "OPENAI_API_KEY": DUMMY_KEY},
-        )
-        finished = [program.run(run) for run in scenario.runs]
-        problems = check_story(scenario, finished) + check_world(scenario.world, workspace)
-        problems += check_log(scenario.log, read_rows(program.log_file()))
-        verdict = mock.verify()
-        problems += [] if verdict.ok else [str(verdict)]
-        if problems:
-            raise CassetteError(
-                "the story does not hold, nothing was stored",
-                where=scenario.name,
-                expected="what the scenario says",
-                fix="\n".join(problems),
-                code="CASSETTE_REFUSED",
-            )
-        text = replace_places(program.log_file().read_text(encoding="utf-8"), workspace_places(workspace))
-        origin: dict[str, Json] = {
-            "class": "scripted",
-            "story": scenario.name,
-            "model": str(scenario.script.get("model")),
-            "recorder": "lanes.recorder/1",
-            "recorded_at": None,
-            "note": "no model spoke: the answers are the story's own script, played by the mock provider",
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / LOG_NAME, text)
-        _replace(folder / ORIGIN_NAME, json.dumps(origin, indent=1) + "\n")
-        load_recorded_log(folder)
-
-
 def _check_world(scenario: Scenario, workspace: Path) -> None:
     problems = check_world(scenario.world, workspace)
     if problems:
@@ -221,12 +175,6 @@ def _check_world(scenario: Scenario, workspace: Path) -> None:
             fix="\n".join(problems),
             code="CASSETTE_REFUSED",
         )
-
-
-def _replace(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(text.encode("utf-8"))
-    beside.replace(path)
 
 
 @contextlib.contextmanager

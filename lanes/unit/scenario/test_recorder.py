@@ -8,11 +8,12 @@ import pytest
 
 from lanes.cassette import load_cassette
 from lanes.errors import CassetteError, ScenarioError, UsageError
+from lanes.log_recorder import record_session_log
 from lanes.playing import Target
-from lanes.recorder import choose_target, play_back, record, record_cassette, record_session_log
+from lanes.recorded_log import load_recorded_session
+from lanes.recorder import choose_target, play_back, record, record_cassette
 from lanes.recording import Circumstances
 from lanes.scenario import Scenario, find_scenario
-from lanes.session_log import load_recorded_log
 from lanes.world import FileCheck
 from mock_provider.server import ServerThread
 
@@ -76,8 +77,9 @@ async def test_a_recording_that_the_story_outgrew_does_not_play_back(tmp_path: P
 def test_a_scripted_session_log_says_that_nobody_live_spoke(tmp_path: Path) -> None:
     record_session_log(find_scenario("fix-test"), tmp_path / "fix-test")
 
-    log = load_recorded_log(tmp_path / "fix-test")
-    assert (log.origin["class"], len(log.exchanges), log.header.cwd) == ("scripted", 5, "/workspace")
+    recording = load_recorded_session(tmp_path / "fix-test")
+    (session,) = recording.sessions
+    assert (recording.origin["class"], len(session.calls), session.header.cwd) == ("scripted", 5, "/workspace")
 
 
 def test_a_session_log_of_a_story_that_does_not_hold_is_not_stored(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from lanes.errors import CassetteError
-from lanes.session_log import SessionLogPlayer, load_recorded_log
+from lanes.recorded_log import load_recorded_session
+from lanes.session_log import SessionLogPlayer
 
 LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
 URL = "http://none.invalid/v1/chat/completions"
@@ -30,7 +31,7 @@ async def _send(player: SessionLogPlayer, body: object) -> httpx.Response:
 
 async def test_the_implied_requests_get_the_recorded_answers_in_order() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
-    bodies = [exchange.body for exchange in player.log.exchanges]
+    bodies = [call.body for call in player.recording.sessions[0].calls]
 
     answers = [await _send(player, body) for body in bodies]
 
@@ -43,7 +44,7 @@ async def test_the_implied_requests_get_the_recorded_answers_in_order() -> None:
 
 async def test_a_changed_request_is_a_divergence_that_names_the_field() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
-    body = json.loads(json.dumps(player.log.exchanges[0].body))
+    body = json.loads(json.dumps(player.recording.sessions[0].calls[0].body))
     body["messages"][1]["content"] = "another task"
 
     answer = await _send(player, body)
@@ -51,7 +52,8 @@ async def test_a_changed_request_is_a_divergence_that_names_the_field() -> None:
     assert answer.status_code == 400
     where, difference, _ = player.misses[0].split("\n")
     assert where == (
-        "cassettes/session-logs/fix-test, turn 1 step 1: sent body differs from the recorded one [CASSETTE_MISS]"
+        "cassettes/session-logs/fix-test/session.jsonl, entry 1 (turn 1 step 1): "
+        "sent body differs from the recorded one [CASSETTE_MISS]"
     )
     assert difference.startswith('  messages[1].content  expected "The test check.py fails.')
     assert difference.endswith('is "another task"')
@@ -59,7 +61,7 @@ async def test_a_changed_request_is_a_divergence_that_names_the_field() -> None:
 
 async def test_a_later_request_is_compared_as_strictly_as_the_first() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
-    first, second = (json.loads(json.dumps(exchange.body)) for exchange in player.log.exchanges[:2])
+    first, second = (json.loads(json.dumps(call.body)) for call in player.recording.sessions[0].calls[:2])
     second["messages"][-1]["content"] = "another result"
 
     answers = [await _send(player, body) for body in (first, second)]
@@ -69,7 +71,7 @@ async def test_a_later_request_is_compared_as_strictly_as_the_first() -> None:
 
 async def test_a_type_that_changed_is_a_divergence() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
-    body = {**json.loads(json.dumps(player.log.exchanges[0].body)), "stream": 1}
+    body = {**json.loads(json.dumps(player.recording.sessions[0].calls[0].body)), "stream": 1}
 
     answer = await _send(player, body)
 
@@ -79,21 +81,22 @@ async def test_a_type_that_changed_is_a_divergence() -> None:
 async def test_the_second_request_sent_first_is_a_divergence_and_not_the_next_answer() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
 
-    answer = await _send(player, player.log.exchanges[1].body)
+    answer = await _send(player, player.recording.sessions[0].calls[1].body)
 
     assert (answer.status_code, len(player.misses)) == (400, 1)
 
 
 async def test_answers_nobody_asked_for_and_requests_beyond_the_end_are_named() -> None:
     player = SessionLogPlayer(LOGS / "fix-test")
-    for exchange in player.log.exchanges[:4]:
-        await _send(player, exchange.body)
+    for call in player.recording.sessions[0].calls[:4]:
+        await _send(player, call.body)
     left = player.verify()
-    last = player.log.exchanges[4].body
+    last = player.recording.sessions[0].calls[4].body
     await _send(player, last)
     await _send(player, last)
 
-    assert left == ("cassettes/session-logs/fix-test, turn 1 step 5: recorded and not asked for [CASSETTE_LEFT]",)
+    entry = "cassettes/session-logs/fix-test/session.jsonl, entry 5 (turn 1 step 5)"
+    assert left == (f"{entry}: recorded and not asked for [CASSETTE_LEFT]",)
     assert "request 6 arrived, 5 answers are recorded [CASSETTE_EXHAUSTED]" in player.verify()[0]
 
 
@@ -115,7 +118,7 @@ def test_a_damaged_log_is_never_played_in_part(recording: Path, damage: object) 
     damage(recording / "session.jsonl")
 
     with pytest.raises(CassetteError) as caught:
-        load_recorded_log(recording)
+        load_recorded_session(recording)
 
     assert caught.value.error_code == "CASSETTE_DAMAGED"
 
@@ -132,11 +135,11 @@ def test_an_origin_may_not_say_more_than_it_can_show(recording: Path, change: di
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
 
     with pytest.raises(CassetteError, match=message):
-        load_recorded_log(recording)
+        load_recorded_session(recording)
 
 
 def test_a_missing_recording_is_named(tmp_path: Path) -> None:
     with pytest.raises(CassetteError) as caught:
-        load_recorded_log(tmp_path / "nothing")
+        load_recorded_session(tmp_path / "nothing")
 
     assert caught.value.error_code == "CASSETTE_MISSING"
