@@ -21,7 +21,7 @@ MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")  # what all
 MAX_NAME_CHARACTERS = 255  # the longest name a file system holds, and more than a person reads
 
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")  # groups of four would be remembered one by one, far beyond the text
 # Characters that make a name read otherwise than it is written: "gpj.exe" turned round.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
