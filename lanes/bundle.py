@@ -23,7 +23,7 @@ SCHEMA = "bundle/1"
 HEADER = "header.json"
 RECORDS = "records.jsonl"
 TRAILER = "trailer.json"
-MAX_SHARDS = 1_000  # a missing shard is named in the report, so there must be few enough to name
+MAX_SHARDS = 10_000  # a missing shard is named in the report, in stretches of neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +254,11 @@ def amend_trailer(
     canary_end: str | None = None,
     exit_code: int | None = None,
     breaches: Sequence[str] = (),
+    extra: JsonObject | None = None,
 ) -> None:
     """Add to a trailer what only the parent process can know, which judges it; without a trailer nothing is written.
 
-    Shape: breaches are added to those that are there; None leaves a fact as it is.
+    Shape: breaches are added to those that are there; None leaves a fact as it is; extra are facts of their own.
     """
     path = folder / TRAILER
     try:
@@ -271,6 +272,7 @@ def amend_trailer(
         trailer["canary_end"] = canary_end
     if exit_code is not None:
         trailer["exit_code"] = exit_code
+    trailer.update(extra or {})
     trailer["judged"] = True
     _write_json(path, trailer)
 

@@ -19,7 +19,7 @@ from lanes.errors import EvidenceError
 from lanes.items import EVIDENCE_ATTRIBUTE
 from lanes.lane_run import LaneRun
 from lanes.providers import load_providers
-from lanes.record import Attempt, Json, JsonObject, Record, Shard, Verdict, digest_bytes
+from lanes.record import BLOCKING_REASONS, Attempt, Json, JsonObject, Record, Shard, Verdict, digest_bytes
 from lanes.spool import COLLECTED_FILE, SUMMARY_FILE, read_document, write_document
 
 MAX_CAPTURED_CHARS = (
@@ -165,7 +165,8 @@ class Controller:
             self._write(node_id, facts, "failed", "known-failure", str(skipped.wasxfail), failure=skipped.longreprtext)
         elif skipped is not None:
             said = text or _skip_text(skipped)
-            self._write(node_id, facts, "not run", code or "unclassified-skip", said)
+            verdict: Verdict = "blocked" if code in BLOCKING_REASONS else "not run"
+            self._write(node_id, facts, verdict, code or "unclassified-skip", said)
         elif phases.was_called:
             self._write(node_id, facts, "passed", None, "")
         else:  # an option or a hook kept the body from running: nothing was attempted
@@ -227,6 +228,8 @@ class Controller:
             cassette=cast("JsonObject | None", facts.get("cassette")),
             guard=cast("JsonObject | None", facts.get("guard")),
             script=cast("JsonObject | None", facts.get("script")),
+            cost=cast("JsonObject | None", facts.get("cost")),
+            extra=cast("JsonObject", {"sample": facts["sample"]} if facts.get("sample") else {}),
         )
 
     def _key_values(self) -> tuple[str, ...]:
@@ -246,6 +249,7 @@ def _attempts(
                 answers=cast("int", each["answers"]),
                 failure_digest=cast("str | None", each["failure_digest"]),
                 failure=cast("str | None", each["failure"]),
+                extra=cast("JsonObject", {"seen": each["seen"]} if each.get("seen") else {}),
             )
             for each in kept
         )

@@ -19,10 +19,13 @@ from lanes import guard
 from lanes.errors import LanesError, compose_message
 from lanes.expectation import EXPIRED, expectation_problem, is_expired, report_problem
 from lanes.lane_run import LaneRun
-from lanes.observation import NotRun, Observation, ObservationView
+from lanes.live_run import stop
+from lanes.observation import Blocked, NotRun, Observation, ObservationView
+from lanes.policy import LOCAL_ENVIRONMENT, lane_of_environment
 from lanes.record import Json, answer_class
 from lanes.spec_ids import spec_ids
 from lanes.spool import COLLECTED_FILE, RefusalReader, UnseenReader, write_document
+from lanes.trouble import CONDITIONS
 
 EVIDENCE_ATTRIBUTE = "lanes_evidence"
 
@@ -70,7 +73,9 @@ class ItemHooks:
     ) -> Generator[None, bool | None, bool | None]:
         """Notice what an option or a conftest file keeps from being looked into."""
         is_ignored = yield
-        lane = self._run.root / "lanes" / self._run.policy.name
+        if _is_other_environment(collection_path, self._run):
+            return True
+        lane = self._run.root / self._run.policy.suite
         if is_ignored and collection_path.is_relative_to(lane) and not _holds_no_tests(collection_path, config):
             self._left_out.append(collection_path.relative_to(self._run.root).as_posix())
         return is_ignored
@@ -128,13 +133,15 @@ class ItemHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Fail a phase in which the guard refused something, swallowed or not, and attach what was observed."""
         report = yield
-        if call.excinfo is not None and isinstance(call.excinfo.value, NotRun):
+        if call.excinfo is not None and isinstance(call.excinfo.value, NotRun | Blocked):
             item.stash[_REASON] = (call.excinfo.value.code, call.excinfo.value.text)
         error = None if call.excinfo is None else call.excinfo.value
         undeclared = report_problem(item, report, error, datetime.now(UTC).date())
         if undeclared is not None:
             _fail(item, report, *undeclared)
         self._judge(item, report)
+        if report.failed and _REASON not in item.stash:
+            self._block(item, report)
         if report.when == "call":
             item.stash[_CALL_PASSED] = report.passed
         if report.when == "teardown":
@@ -185,6 +192,22 @@ class ItemHooks:
         if problem is None:
             return
         _fail(item, report, code, problem)
+
+    def _block(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Take a failure for what it is when the provider, and not the program, stood in the way of the task."""
+        observation = item.stash[_OBSERVATION]
+        if observation.trouble is None:
+            return
+        provider, trouble = observation.trouble
+        claims = self._run.claims.by_id
+        conditions = {claims[each].condition for each in self._claims_of(item)}
+        if conditions & CONDITIONS.get(trouble.code, frozenset()):
+            return
+        if trouble.is_lasting:
+            stop(self._run.spool, provider, trouble)
+        item.stash[_REASON] = (trouble.code, trouble.text)
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, f"blocked ({trouble.code}): {trouble.text}")
 
     def _refusal_problem(self, node_id: str) -> str | None:
         refusals = self._refusals.of_item(node_id)
@@ -251,6 +274,8 @@ def observation_of(item: pytest.Item) -> Observation:
 def renew_observation(item: pytest.Item, run: LaneRun) -> None:
     """Start observing the item anew, for its first or its next attempt."""
     item.stash[_OBSERVATION] = Observation(item.nodeid, spool=run.spool, secret=run.secret)
+    item.stash.setdefault(_REASON, ("", ""))
+    del item.stash[_REASON]  # why an earlier attempt came to nothing says nothing about the next one
 
 
 def _fail(item: pytest.Item, report: pytest.TestReport, code: str, problem: str) -> None:
@@ -280,7 +305,13 @@ def _set_module(node_id: str | None) -> None:
 def _is_whole_lane(config: pytest.Config, run: LaneRun) -> bool:
     """Whether all of the lane's folder was asked for, as pytest itself understood its arguments and settings."""
     asked = {os.path.realpath(config.invocation_params.dir / argument) for argument in config.args}
-    return asked == {os.path.realpath(run.root / "lanes" / run.policy.name)}
+    return asked == {os.path.realpath(run.root / run.policy.suite)}
+
+
+def _is_other_environment(path: Path, run: LaneRun) -> bool:
+    """Whether a folder is the part of the lane that an environment with a policy of its own runs."""
+    other = lane_of_environment(LOCAL_ENVIRONMENT)
+    return run.policy.name == other.name and not run.policy.part and path == run.root / other.suite
 
 
 def _holds_no_tests(path: Path, config: pytest.Config) -> bool:

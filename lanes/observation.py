@@ -17,6 +17,7 @@ from _pytest.outcomes import Skipped
 
 from lanes.errors import GuardError, UsageError
 from lanes.record import REASONS, Json, JsonObject
+from lanes.trouble import Trouble
 
 # What an item may say about itself when it does not run; the other codes are the lane's to give.
 NOT_RUN_CODES = ("platform", "missing-dependency", "budget")
@@ -27,6 +28,15 @@ class NotRun(Skipped):
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(f"not run ({code}): {text}", _use_item_location=True)
+        self.code = code
+        self.text = text
+
+
+class Blocked(Skipped):
+    """An item that cannot be judged, for a reason outside of what it tests."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"blocked ({code}): {text}", _use_item_location=True)
         self.code = code
         self.text = text
 
@@ -59,6 +69,8 @@ class Observation:
         self._cassette: JsonObject | None = None
         self._model: JsonObject | None = None
         self._live_proof: JsonObject | None = None
+        self._cost: JsonObject | None = None
+        self.trouble: tuple[str, Trouble] | None = None  # with which provider, and what its latest exchange met
 
     def add_answer(self, note: Mapping[str, Json]) -> None:
         """Keep one answer note; its ordinal is given here."""
@@ -79,6 +91,10 @@ class Observation:
     def set_live_proof(self, facts: JsonObject) -> None:
         """Keep the wire facts of a live conversation."""
         self._live_proof = facts
+
+    def set_cost(self, facts: JsonObject) -> None:
+        """Keep what a live conversation has cost."""
+        self._cost = facts
 
     def new_note_file(self) -> Path:
         """Return a fresh path in the spool for the notes of one child."""
@@ -119,6 +135,7 @@ class Observation:
             "cassette": self._cassette,
             "model": self._model,
             "live_proof": self._live_proof,
+            "cost": self._cost,
         }
 
 

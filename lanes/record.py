@@ -35,6 +35,8 @@ REASONS: Mapping[str, str] = {
     "credential-rejected": "credential rejected",
     "quota": "quota spent",
     "outage": "provider not available",
+    "preflight": "the first exchange with the provider failed",
+    "clock": "the clock is off",
     "budget-midway": "budget spent midway",
     "worker-lost": "worker lost",
     "torn": "evidence torn",
@@ -56,6 +58,22 @@ REASONS: Mapping[str, str] = {
     "undeclared-failure": "expected to fail without an issue and a last day",
     "unexpected-pass": "expected to fail, passed",
 }
+
+# Those that say "could not be judged"; every other code of a record that did not pass is its verdict's own.
+BLOCKING_REASONS = frozenset(
+    {
+        "credential-rejected",
+        "quota",
+        "outage",
+        "preflight",
+        "clock",
+        "budget-midway",
+        "worker-lost",
+        "torn",
+        "guard-down",
+        "no-honest-case",
+    }
+)
 
 _RANK: Mapping[str, int] = {"scripted": 0, "recorded": 1, "live": 2}
 _VOLATILE = frozenset(

@@ -5,13 +5,14 @@ Room: `lanes.channels` opens it in the lane `real`. What it notes are facts of t
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,11 +23,18 @@ import httpx
 
 from lanes.environment import override_names
 from lanes.errors import GuardError
+from lanes.ledger import BudgetError, Purse
 from lanes.policy import MODULES_REFUSED_WITH_KEY
+from lanes.prices import cost_facts
 from lanes.providers import Provider, verified_context
 from lanes.record import Json, JsonObject, digest_bytes, digest_json
 from lanes.seal import seal, tls_facts
 from lanes.spoken import Spoken, parse_object, read_spoken
+from lanes.trouble import Trouble, trouble_of_failure, trouble_of_status
+
+FIRST_ERROR_STATUS = 400
+LONG_WAIT_S = 10.0  # a client that gives up after this long was not answered; before, it was told to stop
+_OUT_LIMITS = ("max_completion_tokens", "max_tokens")  # how a request of either dialect says the most it wants back
 
 
 @dataclass(slots=True)
@@ -37,6 +45,9 @@ class _Exchange:
     wire: dict[str, Json]
     status: int
     sent_s: float
+    cache_headers: tuple[str, ...] = ()
+    end: Callable[[_Exchange], None] | None = None
+    failure: Trouble | None = None
     first_byte_s: float | None = None
     ended_s: float | None = None
     is_finished: bool = False
@@ -45,6 +56,19 @@ class _Exchange:
     @property
     def spoken(self) -> Spoken:
         return read_spoken(bytes(self.received))
+
+    @property
+    def model(self) -> str:
+        """The model that was asked for."""
+        return str(self.body.get("model", ""))
+
+    def close(self, *, is_finished: bool) -> None:
+        """Say once that nothing more will come."""
+        if self.ended_s is not None:
+            return
+        self.ended_s, self.is_finished = time.monotonic(), is_finished
+        if self.end is not None:
+            self.end(self)
 
     @property
     def is_root(self) -> bool:
@@ -57,15 +81,26 @@ class _Exchange:
 class SealedTransport(httpx.AsyncBaseTransport):
     """An httpx transport to one provider, and what came over its wire.
 
+    Shape: purse is what the conversation may cost, None for no limit; tell hears after each exchange what trouble it
+    met, None for none.
     Limits: one observation; a client may close it, and another may go on. An inner transport is for tests of this
     room; what it answers says so.
     Raises: GuardError, before a byte is sent, for a request to any other place, and when something on the way was put
-    in the place of another thing.
+    in the place of another thing; BudgetError, before a byte is sent, for one that does not fit into the purse.
     """
 
-    def __init__(self, provider: Provider, *, inner: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        purse: Purse | None = None,
+        tell: Callable[[Trouble | None], None] | None = None,
+        inner: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self.provider = provider
-        self._context = verified_context()
+        self._purse = purse
+        self._tell = tell or _tell_nobody
+        self._context = verified_context(provider)
         self._inner = inner or httpx.AsyncHTTPTransport(verify=self._context, trust_env=False, http2=False, retries=0)
         self._find_breaks = seal(self._inner, self._context)
         self._in_the_way: set[str] = set() if inner is None else {"another transport inside the channel"}
@@ -87,12 +122,24 @@ class SealedTransport(httpx.AsyncBaseTransport):
         """Send one request to the provider and watch how it is answered."""
         self._check(request)
         self._check_seal()
-        body = parse_object(await request.aread())
+        sent = await request.aread()
+        body = parse_object(sent)
+        reserved = self._reserve(body, len(sent))
         sent_s = time.monotonic()
-        response = await self._inner.handle_async_request(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except httpx.TransportError as error:
+            self._tell(trouble_of_failure(self.provider.host, error))
+            raise
+        except asyncio.CancelledError:
+            waited_s = time.monotonic() - sent_s
+            if waited_s >= LONG_WAIT_S:
+                self._tell(Trouble("outage", f"{self.provider.host} had not answered after {waited_s:.0f} s"))
+            raise
         self._in_the_way.update(self._find_breaks(self._inner))
         wire = _wire_facts(request, response, self._context)
-        exchange = _Exchange(body, wire, response.status_code, sent_s)
+        cached = _cache_headers(response.headers)
+        exchange = _Exchange(body, wire, response.status_code, sent_s, cached, self._ending(reserved))
         self._exchanges.append(exchange)
         response.stream = _WatchedStream(cast("httpx.AsyncByteStream", response.stream), exchange)
         return response
@@ -105,6 +152,11 @@ class SealedTransport(httpx.AsyncBaseTransport):
     def notes(self) -> tuple[dict[str, Json], ...]:
         """One answer note for each exchange."""
         return tuple(self._note(exchange) for exchange in self._exchanges)
+
+    @property
+    def said(self) -> str:
+        """The words of every answer so far, one after the other."""
+        return "".join(each.spoken.text for each in self._exchanges)
 
     def model_facts(self) -> JsonObject:
         """Which model was asked for and where, and which one said that it answered."""
@@ -129,13 +181,44 @@ class SealedTransport(httpx.AsyncBaseTransport):
             "recorders": sorted({*self._in_the_way, *(sys.modules.keys() & {*MODULES_REFUSED_WITH_KEY})}),
             "root_conversations": sum(1 for each in self._exchanges if each.is_root and each.is_finished),
             "nonce": self._nonce(),
+            "cache_headers": sorted({name for each in self._exchanges for name in each.cache_headers}),
             "observed_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
+    def cost_facts(self) -> JsonObject:
+        """What the conversation has cost so far: an estimate by the table's prices; an error answer costs nothing."""
+        model = self._exchanges[0].model if self._exchanges else self.provider.model
+        usages = [each.spoken.usage for each in self._exchanges if each.status < FIRST_ERROR_STATUS]
+        table = f"{self.provider.name} {self.provider.priced_on}".strip()
+        return cost_facts(usages, self.provider.price_of(model), table)
+
+    def _reserve(self, body: Mapping[str, Json], sent_bytes: int) -> str | None:
+        if self._purse is None:
+            return None
+        asked = [each for name in _OUT_LIMITS if isinstance(each := body.get(name), int)]
+        try:
+            return self._purse.reserve(str(body.get("model", "")), sent_bytes, asked[0] if asked else None)
+        except BudgetError as error:
+            self._tell(Trouble("budget-midway", error.what))
+            raise
+
+    def _ending(self, reserved: str | None) -> Callable[[_Exchange], None]:
+        def end(exchange: _Exchange) -> None:
+            self._tell(exchange.failure or trouble_of_status(exchange.status, bytes(exchange.received)))
+            # what an error or a cut answer costs is not told: the worst case that was reserved for it stays spent
+            if reserved is not None and self._purse is not None and exchange.status < FIRST_ERROR_STATUS:
+                spoken = exchange.spoken
+                if spoken.is_whole or spoken.usage is not None:
+                    self._purse.settle(reserved, exchange.model, spoken.usage)
+
+        return end
+
     def _check(self, request: httpx.Request) -> None:
-        place = request.url
-        allowed = place.scheme == "https" or self.provider.peers == "private"
-        if not allowed or place.host != self.provider.host or not place.path.startswith(self.provider.path_prefix):
+        place, provider = request.url, self.provider
+        allowed = place.scheme == "https" or provider.peers == "private"
+        port = place.port or (443 if place.scheme == "https" else 80)
+        here = (place.host, port) == (provider.host, provider.port)
+        if not allowed or not here or not place.path.startswith(provider.path_prefix):
             message = (
                 f"a request to {place.scheme}://{place.host}{place.path} is not for provider {self.provider.name!r}"
             )
@@ -182,19 +265,25 @@ class _WatchedStream(httpx.AsyncByteStream):
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._source:
-            if self._exchange.first_byte_s is None:
-                self._exchange.first_byte_s = time.monotonic()
-            self._exchange.received += piece
-            yield piece
-        self._exchange.is_finished = True
-        self._exchange.ended_s = time.monotonic()
+        try:
+            async for piece in self._source:
+                if self._exchange.first_byte_s is None:
+                    self._exchange.first_byte_s = time.monotonic()
+                self._exchange.received += piece
+                yield piece
+        except httpx.TransportError as error:
+            self._exchange.failure = trouble_of_failure("the provider, in the middle of its answer,", error)
+            raise
+        self._exchange.close(is_finished=True)
 
     async def aclose(self) -> None:
-        if self._exchange.ended_s is None:  # a client may stop reading at the end mark; what it had by then is whole
-            self._exchange.ended_s = time.monotonic()
-            self._exchange.is_finished = self._exchange.spoken.is_whole
+        # a client may stop reading at the end mark; what it had by then is whole
+        self._exchange.close(is_finished=self._exchange.spoken.is_whole)
         await self._source.aclose()
+
+
+def _tell_nobody(_trouble: Trouble | None) -> None:
+    """Where nobody asked to be told."""
 
 
 def _wire_facts(request: httpx.Request, response: httpx.Response, context: ssl.SSLContext) -> dict[str, Json]:
@@ -217,6 +306,12 @@ def _wire_facts(request: httpx.Request, response: httpx.Response, context: ssl.S
         "proxy_used": False,  # the transport was built without one and asks no environment
         "date_skew_ms": _date_skew_ms(response.headers.get("date")),
     }
+
+
+def _cache_headers(headers: httpx.Headers) -> tuple[str, ...]:
+    """The headers that say that a shared cache may have answered in the provider's place."""
+    said = [name for name in ("x-cache", "cf-cache-status") if "hit" in headers.get(name, "").lower()]
+    return (*(("age",) if "age" in headers else ()), *said)
 
 
 def _scope(peer_ip: str | None) -> str | None:

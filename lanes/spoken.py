@@ -1,4 +1,4 @@
-"""What an answer of the chat dialect said about itself: id, model, usage, and the words of the assistant.
+"""What an answer said about itself, in either dialect: id, model, usage, and the words of the assistant.
 
 Room: pure. The live witness comes in; it does not trust what it reads here, it only notes it.
 """
@@ -24,25 +24,34 @@ class Spoken:
 
 
 def read_spoken(body: bytes) -> Spoken:
-    """Read an answer, streamed or in one piece; whatever is no JSON says nothing."""
+    """Read an answer, streamed or in one piece; whatever is no JSON says nothing.
+
+    Source: OpenAI API reference, "Chat completions", streaming; Anthropic API reference, "Streaming messages": the
+    message begins with its id and what was sent, what was written is counted at its end.
+    """
     found: dict[str, Json] = {}
+    usage: dict[str, Json] = {}
     text: list[str] = []
     is_whole = False
     for document, is_end in _documents(body):
-        is_whole = is_whole or is_end
-        for name in ("id", "model", "usage"):
-            if document.get(name):
-                found[name] = document[name]
+        begun = document.get("message")
+        is_whole = is_whole or is_end or document.get("type") == "message_stop" or bool(document.get("stop_reason"))
+        for part in _objects([document, begun]):
+            found.update({name: part[name] for name in ("id", "model") if part.get(name)})
+            told = part.get("usage")
+            usage.update(told if isinstance(told, Mapping) else {})
         for choice in _objects(document.get("choices")):
             is_whole = is_whole or bool(choice.get("finish_reason"))
             for part in _objects([choice.get("delta"), choice.get("message")]):
-                content = part.get("content")
-                text.append(content if isinstance(content, str) else "")
-    told_id, model, usage = found.get("id"), found.get("model"), found.get("usage")
+                text.append(_text(part.get("content")))
+        for part in _objects([*_list(document.get("content")), document.get("delta")]):
+            is_whole = is_whole or bool(part.get("stop_reason"))
+            text.append(_text(part.get("text")))
+    told_id, model = found.get("id"), found.get("model")
     return Spoken(
         id=told_id if isinstance(told_id, str) else None,
         model=model if isinstance(model, str) else None,
-        usage=usage if isinstance(usage, Mapping) else None,
+        usage=usage or None,
         text="".join(text),
         is_whole=is_whole,
     )
@@ -52,7 +61,7 @@ def parse_object(data: bytes) -> Mapping[str, Json]:
     """Return the JSON object in some bytes, an empty one when there is none."""
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 
@@ -70,3 +79,11 @@ def _documents(body: bytes) -> Iterator[tuple[Mapping[str, Json], bool]]:
 def _objects(value: Json) -> Iterator[Mapping[str, Json]]:
     if isinstance(value, list):
         yield from (each for each in value if isinstance(each, Mapping))
+
+
+def _list(value: Json) -> list[Json]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

@@ -6,7 +6,7 @@ Room: pure. Only the board comes in; a file can never hold a proof, because noth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NoReturn, TypeAlias
 
@@ -37,7 +37,8 @@ class ProviderRow:
     """One line of the committed provider table.
 
     Shape: hosts are "host" or "host:port"; tunnel is the one CONNECT proxy allowed, or empty. A private row never
-    shares a column with a vendor; a local row is the model server that the lane itself started on loopback.
+    shares a column with a vendor; a local row is the model server that the lane itself started on loopback, with the
+    weights of model_digest.
     """
 
     name: str
@@ -50,6 +51,8 @@ class ProviderRow:
     local: bool = False
     tunnel: str = ""
     model_family: str = ""
+    trust_store: str = ""
+    model_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,21 @@ class LiveProof:
 
 def admit(record: Record, admission: Admission) -> LiveProof | Refusal:
     """Check every rule on the raw facts of one record; the first one broken is the answer."""
-    rules = _LOCAL_RULES if _is_local(record, admission) else _HOSTED_RULES
-    for rule, check in rules:
+    for refusal in _refusals(record, admission):
+        return refusal
+    return LiveProof(_SEAL, _proof_facts(record, admission))
+
+
+def all_refusals(record: Record, admission: Admission) -> tuple[Refusal, ...]:
+    """Every rule that one record breaks, in the order of the rules; none for one that would be admitted."""
+    return tuple(_refusals(record, admission))
+
+
+def _refusals(record: Record, admission: Admission) -> Iterator[Refusal]:
+    for rule, check in _LOCAL_RULES if _is_local(record, admission) else _HOSTED_RULES:
         if broken := check(record, admission):
             code, text = broken
-            return Refusal(rule, code, text)
-    return LiveProof(_SEAL, _proof_facts(record, admission))
+            yield Refusal(rule, code, text)
 
 
 def provider_ids(record: Record) -> tuple[str, ...]:
@@ -197,6 +209,8 @@ def _check_peer(record: Record, admission: Admission) -> _Broken:
 
 
 def _check_tls(record: Record, admission: Admission) -> _Broken:
+    row = _row(record, admission)
+    locked = row.trust_store if row is not None and row.private and row.trust_store else admission.trust_store
     for tls in told_everywhere(record, "tls"):
         if not isinstance(tls, Mapping):
             return "tls", "there was no TLS"
@@ -204,7 +218,7 @@ def _check_tls(record: Record, admission: Admission) -> _Broken:
             return "tls", "chain and name of the certificate were not both verified"
         if not is_text(tls.get("version")) or not str(tls["version"]).startswith("TLSv1."):
             return "tls", f"TLS version {tls.get('version')!r:.80}"
-        if not admission.trust_store or tls.get("trust_store") != admission.trust_store:
+        if not locked or tls.get("trust_store") != locked:
             return "trust", "the trust store is not the locked one"
     return None
 

@@ -9,27 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lanes.policy import PROVENANCES, LanePolicy
-from lanes.record import EXPECTED_FAILURE, REASONS, Json, JsonObject, Record, answer_class, count_classes
+from lanes.record import (
+    BLOCKING_REASONS,
+    EXPECTED_FAILURE,
+    REASONS,
+    Json,
+    JsonObject,
+    Record,
+    answer_class,
+    count_classes,
+)
 from reports.admit import Admission, LiveProof, Refusal, admit
 from reports.cells import Observed, Reason, Status
+from reports.tries import check_earlier, judge_sample, sample_size
 
 STALE_AFTER_DAYS = 90  # the cassette rules: fresh up to 30 days, ageing up to 90
 AGEING_AFTER_DAYS = 30
 REFUSED = "refused"
-
-# Reasons that say "could not be judged"; every other code of a record that did not pass is its verdict's own.
-_BLOCKING = frozenset(
-    {
-        "credential-rejected",
-        "quota",
-        "outage",
-        "budget-midway",
-        "worker-lost",
-        "torn",
-        "guard-down",
-        "no-honest-case",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +56,13 @@ def judge(
     """
     if broken := _void_reason(record, policy, admission):
         return broken
+    if sample_size(record) and record.attempts and policy.ceiling == "live":
+        return _judge_sample(record, admission)
     if record.verdict == "not run":
         return Judged(record, "not run", _reason(record, "unclassified-skip"))
     if record.verdict == "blocked":
         return Judged(record, "blocked", _reason(record, "worker-lost"))
-    if record.reason_code in _BLOCKING:
+    if record.reason_code in BLOCKING_REASONS:
         return Judged(record, "blocked", _reason(record, "outage"))
     if policy.keyless:
         return _judge_keyless(record, policy, answers_needed, guarded=guarded)
@@ -113,7 +111,7 @@ def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, g
 def _judge_live(record: Record, admission: Admission) -> Judged | Refusal:
     if not record.answers and record.verdict == "failed":
         return Judged(record, "blocked", Reason("no-call", "it failed before a model answered"), crashed=True)
-    proof = admit(record, admission)
+    proof = check_earlier(record, admission) or admit(record, admission)
     if isinstance(proof, Refusal):
         return proof
     notes = (*proof.notes, *proof.flags)
@@ -124,6 +122,19 @@ def _judge_live(record: Record, admission: Admission) -> Judged | Refusal:
     if any(attempt.verdict != "passed" for attempt in record.attempts):
         return Judged(record, "flaky", None, proof, notes=notes)
     return Judged(record, "passed", None, proof, notes=notes)
+
+
+def _judge_sample(record: Record, admission: Admission) -> Judged | Refusal:
+    sampled = judge_sample(record, admission)
+    if isinstance(sampled, Refusal):
+        return sampled
+    if sampled.proof is None:
+        crashed = record.verdict == "failed"
+        return Judged(record, "blocked", _reason(record, "no-call"), detail=sampled.words, crashed=crashed)
+    notes = (*sampled.proof.notes, *sampled.proof.flags)
+    reason = Reason("guard-refusal") if _refusals(record.guard) else None
+    status = sampled.status if reason is None else "failed"
+    return Judged(record, status, reason, sampled.proof, sampled.words, notes)
 
 
 def _reason(record: Record, fallback: str) -> Reason:

@@ -16,6 +16,7 @@ from pathlib import Path
 from lanes.bundle import find_bundles
 from lanes.bundle_reading import digest_bundle, read_bundle
 from lanes.claims import Claims, load_claims
+from lanes.local_table import LOCAL_NAME, load_local_row
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
 from lanes.providers import Provider, load_providers, trust_store_digest
@@ -187,7 +188,9 @@ def claims_of(root: Path) -> Claims:
 
 
 def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:
-    return {
+    digest = load_local_row().digest
+    local = ProviderRow(LOCAL_NAME, issues_id=False, sends_date=False, private=True, local=True, model_digest=digest)
+    return {LOCAL_NAME: local} | {
         each.name: ProviderRow(
             name=each.name,
             hosts=(each.host if each.port == HTTPS_PORT else f"{each.host}:{each.port}",),

@@ -12,15 +12,17 @@ from pathlib import Path
 import httpx
 import pytest
 
+from harness.settings import PROVIDERS
 from lanes.channels import Channels
+from lanes.live_run import live_targets
 from lanes.playing import Target, drive_story
-from lanes.providers import Provider, has_key, load_providers
+from lanes.providers import Provider
 from lanes.scenario import Run, Scenario, find_scenario
 from lanes.story_log import log_facts, read_rows, turn_failures
 from lanes.world import CommandCheck, FileCheck, check_world
 
-WITH_KEY = [provider for provider in load_providers() if has_key(os.environ, provider)]
-PROVIDERS = [pytest.param(provider, id=provider.name) for provider in WITH_KEY or load_providers()]
+TARGETS = [pytest.param(provider, model, id=provider.name) for provider, model in live_targets()]
+OTHER_KEY = "HARNESS_API_KEY"  # the variable of the program for a service that it has no name for
 TOKEN_TASK = "Then read token.txt and end your answer with the word that stands in it."
 
 
@@ -88,13 +90,22 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return workspace, sessions
 
 
+def _target(provider: Provider, model: str) -> tuple[Target, dict[str, str]]:
+    """How the program is told of a provider of the table, and the environment it is told in."""
+    environ = {**os.environ, "HARNESS_DIALECT": provider.dialect}
+    if provider.name in PROVIDERS:
+        return Target(provider.base_url, provider.name, model, provider.key), environ
+    return Target(provider.base_url, "custom", model, OTHER_KEY), {**environ, OTHER_KEY: environ[provider.key]}
+
+
 async def _play(
-    story: Scenario, provider: Provider, transport: httpx.AsyncBaseTransport, folders: tuple[Path, Path]
+    story: Scenario, told: tuple[Provider, str], transport: httpx.AsyncBaseTransport, folders: tuple[Path, Path]
 ) -> list[str]:
     """What is not as the story says, world and log; the words of the model are no part of it."""
     workspace, sessions = folders
-    target = Target(provider.base_url, provider.name, provider.model, provider.key)
-    log = await drive_story(story, target, os.environ, workspace, sessions, transport)
+    target, environ = _target(*told)
+    async with transport:
+        log = await drive_story(story, target, environ, workspace, sessions, transport)
     rows = read_rows(log)
     ends = log_facts(rows).turn_ends
     unfinished = [] if ends == ("completed",) * len(story.runs) else [f"turns ended {ends}", *turn_failures(rows)]
@@ -102,30 +113,30 @@ async def _play(
 
 
 @pytest.mark.claim("journey.fix-test")
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("provider", "model"), TARGETS)
 async def test_a_live_model_fixes_the_failing_test(
-    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+    provider: Provider, model: str, channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     transport = channels.live(provider.name)
 
-    assert await _play(_fix_test(transport.new_challenge()), provider, transport, folders) == []
+    assert await _play(_fix_test(transport.new_challenge()), (provider, model), transport, folders) == []
 
 
 @pytest.mark.claim("journey.resume-session")
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("provider", "model"), TARGETS)
 async def test_a_live_model_goes_on_in_a_new_process(
-    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+    provider: Provider, model: str, channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     transport = channels.live(provider.name)
 
-    assert await _play(_resume_session(transport.new_challenge()), provider, transport, folders) == []
+    assert await _play(_resume_session(transport.new_challenge()), (provider, model), transport, folders) == []
 
 
 @pytest.mark.claim("journey.missing-file")
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("provider", "model"), TARGETS)
 async def test_a_live_model_recovers_from_a_file_that_is_not_there(
-    provider: Provider, channels: Channels, folders: tuple[Path, Path]
+    provider: Provider, model: str, channels: Channels, folders: tuple[Path, Path]
 ) -> None:
     transport = channels.live(provider.name)
 
-    assert await _play(_missing_file(transport.new_challenge()), provider, transport, folders) == []
+    assert await _play(_missing_file(transport.new_challenge()), (provider, model), transport, folders) == []

@@ -4,76 +4,20 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
-from pathlib import Path
 
 import httpcore
 import httpx
 import pytest
 import respx
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from lanes.errors import GuardError
-from lanes.providers import authorities_digest, load_providers
+from lanes.providers import load_providers
 from lanes.seal import replaced_parts, tls_facts
 from lanes.sealed import SealedTransport
+from lanes.unit.lanes.authority import Authority, make_authority
 
 OPENAI = next(provider for provider in load_providers() if provider.name == "openai")
 URL = "https://api.openai.com/v1/chat/completions"
-NAMES = ("api.acme.example", "*.wild.example", "10.0.0.5")
-
-
-@dataclass(frozen=True, slots=True)
-class Authority:
-    """A certificate authority of this test, and a server that has a certificate of it."""
-
-    certificate: Path
-    server: Path
-
-    @property
-    def digest(self) -> str:
-        """The digest of a store that holds this authority alone."""
-        return authorities_digest([ssl.PEM_cert_to_DER_cert(self.certificate.read_text("ascii"))])
-
-    def context(self) -> ssl.SSLContext:
-        """A client's settings that believe this authority alone."""
-        return ssl.create_default_context(cafile=str(self.certificate))
-
-
-def make_authority(folder: Path, name: str) -> Authority:
-    start, day = datetime(2020, 1, 1, tzinfo=UTC), timedelta(days=1)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"authority {name}")])
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
-    names = [x509.IPAddress(ip_address(each)) if each[0].isdigit() else x509.DNSName(each) for each in NAMES]
-    identifier = x509.SubjectKeyIdentifier.from_public_key(keys[0].public_key())
-    made = []
-    for whose, key in ((issuer, keys[0]), (subject, keys[1])):
-        is_authority = whose == issuer
-        builder = (
-            x509.CertificateBuilder(
-                issuer, whose, key.public_key(), x509.random_serial_number(), start, start + 99999 * day
-            )
-            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
-        )
-        if is_authority:
-            usage = x509.KeyUsage(*[position in {5, 6} for position in range(9)])
-            builder = builder.add_extension(identifier, critical=False).add_extension(usage, critical=True)
-        else:
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        made.append(builder.sign(keys[0], hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    secret = keys[1].private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / f"{name}.pem").write_bytes(made[0])
-    (folder / f"{name}-server.pem").write_bytes(made[1] + secret)
-    return Authority(folder / f"{name}.pem", folder / f"{name}-server.pem")
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +32,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def shake_hands(client: ssl.SSLContext, server: Authority, host: str) -> ssl.SSLObject:
     """The client's end of a connection in memory, after its handshake."""
-    settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    settings.load_cert_chain(server.server)
+    settings = server.server_context()
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     one = client.wrap_bio(back, there, server_hostname=host)
     two = settings.wrap_bio(there, back, server_side=True)

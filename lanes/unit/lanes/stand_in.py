@@ -1,0 +1,242 @@
+"""A provider on loopback, over real TLS with an authority of the test, and a copy of the project whose table names it.
+
+It answers the journeys of the real suite as a good model would; the model it is asked for, or its mood, says what is
+wrong with its answers. Its table and its authority are in the copy alone: no other board admits anything of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from lanes.unit.lanes.authority import Authority, make_authority
+from lanes.unit.lanes.conftest import REPOSITORY, Project
+
+KEY = "STANDIN_API_KEY"
+KEY_VALUE = "sk-canary-of-the-stand-in-77"
+MODELS = ("m-standard", "m-old-date", "m-no-date", "m-no-usage", "m-no-id", "m-odd-id", "m-same-id", "m-no-price")
+COPIED_ID = "standin-copied-00000001"
+TABLE = """
+[stand-in]
+base_url = "https://127.0.0.1:{port}/v1"
+path_prefix = "/v1/"
+dialect = "openai_chat"
+key = "STANDIN_API_KEY"
+model = "m-standard"
+id_pattern = "standin-[a-z0-9-]+"
+sends_date = true
+peers = "private"
+authority = "authority.pem"
+priced_on = "2031-03-04"
+max_out_tokens = 1000
+{models}
+
+[acme]
+base_url = "https://api.acme.example/v1"
+path_prefix = "/v1/"
+dialect = "openai_chat"
+key = "ACME_API_KEY"
+model = "m-standard"
+id_pattern = "standin-[a-z0-9-]+"
+sends_date = true
+peers = "global"
+"""
+PACKAGES = ("harness", "mock_provider", "lanes", "reports")
+NOT_COPIED = shutil.ignore_patterns("unit", "snapshot", "replay", "offline", "real", "proofs", "out", "node_modules")
+
+
+@dataclass
+class StandIn:
+    """One server.
+
+    Shape: mood is `well`, `rejects` (401), `spent` (402), `busy` (503), `mumbles` (never says what it was asked for) or
+    `late` (its clock is ten minutes behind); after `good_for` requests it changes to `then`. fails_at holds the numbers
+    of the tasks, from 1, that it gives up on. `requests` are the bodies it was sent.
+    """
+
+    authority: Authority
+    mood: str = "well"
+    good_for: int | None = None
+    then: str = "well"
+    fails_at: frozenset[int] = frozenset()
+    requests: list[Mapping[str, Any]] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._tasks = itertools.count(1)
+        self._giving_up = False
+        stand_in = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                stand_in.keys.add(self.headers.get("authorization", "").removeprefix("Bearer "))
+                stand_in.answer(self, body)
+
+            def date_time_string(self, timestamp: float | None = None) -> str:
+                return format_datetime(datetime.now(UTC) - timedelta(seconds=stand_in.behind_s), usegmt=True)
+
+            def send_response(self, code: int, message: str | None = None) -> None:
+                self.send_response_only(code, message)
+                if stand_in.model != "m-no-date":
+                    self.send_header("Date", self.date_time_string())
+
+            def log_message(self, *_arguments: object) -> None:
+                """Print nothing."""
+
+        self.model = ""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._server.socket = self.authority.server_context().wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def port(self) -> int:
+        """Where it listens on 127.0.0.1."""
+        return int(self._server.server_address[1])
+
+    @property
+    def behind_s(self) -> int:
+        """How far its clock is behind, in seconds."""
+        return 600 if self.mood == "late" or self.model == "m-old-date" else 0
+
+    def __enter__(self) -> StandIn:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def be(self, mood: str, *, good_for: int | None = None, then: str = "well", fails_at: frozenset[int] = frozenset()):
+        """Begin anew, in a mood."""
+        self.mood, self.good_for, self.then, self.fails_at = mood, good_for, then, fails_at
+        self._tasks, self._giving_up = itertools.count(1), False
+        self.requests.clear()
+
+    def answer(self, handler: BaseHTTPRequestHandler, body: Mapping[str, Any]) -> None:
+        """Answer one request."""
+        if self.good_for is not None and len(self.requests) >= self.good_for:
+            self.mood = self.then
+        self.requests.append(body)
+        self.model = str(body["model"])
+        status = {"rejects": 401, "spent": 402, "busy": 503}.get(self.mood, 200)
+        if status != 200:
+            self._send(handler, status, "application/json", json.dumps({"error": {"message": self.mood}}).encode())
+            return
+        text, call = self._speak(body["messages"])
+        self._send(handler, 200, *self._encode(body, text, call))
+
+    def _speak(self, messages: list[Mapping[str, Any]]) -> tuple[str, tuple[str, Mapping[str, str]] | None]:
+        """What a good model says: words, or a tool call."""
+        at = max(number for number, each in enumerate(messages) if each["role"] == "user")
+        task = _text(messages[at]["content"])
+        results = [_text(each["content"]) for each in messages[at:] if each["role"] == "tool"]
+        if "Answer with this one word" in task:
+            return ("hm", None) if self.mood == "mumbles" else (task.split()[-1], None)
+        if "check.py" in task and not results:
+            self._giving_up = next(self._tasks) in self.fails_at
+            if self._giving_up:
+                return "I give up.", None
+            return "", ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"})
+        if "token.txt" in task and len(results) <= ("check.py" in task):
+            return "", ("read_file", {"path": "token.txt"})
+        token = re.search(r"[0-9a-f]{16}", "".join(results))
+        return f"done {token[0] if token else ''}", None
+
+    def _encode(
+        self, body: Mapping[str, Any], text: str, call: tuple[str, Mapping[str, str]] | None
+    ) -> tuple[str, bytes]:
+        number = next(self._ids)
+        made: dict[str, Any] = {"object": "chat.completion", "created": 1, "model": self.model}
+        made["id"] = {"m-same-id": COPIED_ID, "m-odd-id": "mock-1"}.get(self.model, f"standin-{self.port}-{number:08d}")
+        if self.model == "m-no-id":
+            del made["id"]
+        message: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if call is not None:
+            function = {"name": call[0], "arguments": json.dumps(call[1])}
+            message["tool_calls"] = [{"index": 0, "id": f"call_{number}", "type": "function", "function": function}]
+        finish = "tool_calls" if call else "stop"
+        usage = {} if self.model == "m-no-usage" else {"usage": {"prompt_tokens": 400, "completion_tokens": 20}}
+        if not body.get("stream"):
+            choice = {"index": 0, "message": message, "finish_reason": finish}
+            return "application/json", json.dumps({**made, "choices": [choice], **usage}).encode()
+        chunks = [
+            {**made, "choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+            {**made, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
+            {**made, "choices": [], **usage},
+        ]
+        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+        return "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+    def _send(self, handler: BaseHTTPRequestHandler, status: int, kind: str, content: bytes) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+
+@dataclass(frozen=True)
+class LiveCopy:
+    """A copy of the project whose provider table and authority are those of a stand-in."""
+
+    project: Project
+    stand_in: StandIn
+
+    def run(self, *arguments: str, **variables: str) -> Any:
+        """Run the lane `real` of the copy, with the stand-in's key unless told otherwise."""
+        paths = {"PYTHONPATH": str(self.project.root), KEY: KEY_VALUE}
+        return self.project.run("run", "real", *arguments, **{**paths, **variables})
+
+    @property
+    def board(self) -> dict[str, Any]:
+        """The board that the last run left."""
+        found: dict[str, Any] = json.loads((self.project.root / "reports/out/board.json").read_text("utf-8"))
+        return found
+
+    def cell(self, claim: str, column: str = "real:stand-in") -> dict[str, Any]:
+        """One cell of that board."""
+        row = next(each for each in self.board["claims"] if each["id"] == claim)
+        found: dict[str, Any] = row["cells"][column]
+        return found
+
+
+def copy_project(root: Path, authority: Authority, port: int) -> Project:
+    """Copy the packages, bytecode too, and put the table and the authority of a stand-in in the place of our own."""
+    for package in PACKAGES:
+        shutil.copytree(REPOSITORY / package, root / package, ignore=NOT_COPIED)
+    shutil.copy(REPOSITORY / "pyproject.toml", root)
+    models = "\n".join(
+        f"[stand-in.models.{each}]" + ("" if each == "m-no-price" else "\nin = 1.0\ncached = 0.1\nout = 2.0")
+        for each in MODELS
+    )
+    (root / "lanes" / "providers.toml").write_text(TABLE.format(port=port, models=models), "utf-8")
+    (root / "lanes" / "authority.pem").write_bytes(authority.certificate.read_bytes())
+    shutil.copytree(REPOSITORY / "lanes" / "real", root / "lanes" / "real", ignore=shutil.ignore_patterns("local*"))
+    return Project(root)
+
+
+def open_stand_in(folder: Path) -> StandIn:
+    """A stand-in with an authority of its own."""
+    return StandIn(make_authority(folder, "stand-in"))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content)
+    return str(content or "")
