@@ -13,7 +13,8 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from lanes.record import Json
 from lanes.tether import tie_to_parent
@@ -37,13 +38,49 @@ def describe(package: str, server: str) -> dict[str, Json]:
     return found
 
 
+def count_usage(model: type[Any]) -> None:
+    """Have a class of models say at the end of each streamed answer how many tokens went in and came out.
+
+    Shape: one chunk more, without choices, as `stream_options.include_usage` asks for; the server knows the option as
+    little as the counts. What is counted is what the model itself was given and what it gave.
+    Source: OpenAI API reference, "Chat completions", streaming, usage.
+    """
+    generate: Callable[..., Iterator[int]] = model.generate
+    answer: Callable[..., Any] = model.create_chat_completion
+    counts = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # it answers one request at a time
+
+    def counted(self: object, tokens: Any, *arguments: Any, **options: Any) -> Iterator[int]:
+        counts.update(prompt_tokens=len(tokens), completion_tokens=0, total_tokens=len(tokens))
+        for token in generate(self, tokens, *arguments, **options):
+            counts["completion_tokens"] += 1
+            counts["total_tokens"] += 1
+            yield token
+
+    def with_usage(chunks: Iterator[dict[str, Json]]) -> Iterator[dict[str, Json]]:
+        told: dict[str, Json] = {}
+        for chunk in chunks:
+            told = {name: chunk[name] for name in ("id", "object", "created", "model")}
+            yield chunk
+        if told:
+            yield {**told, "choices": [], "usage": {**counts}}
+
+    def answered(self: object, *arguments: Any, **options: Any) -> Any:
+        found = answer(self, *arguments, **options)
+        return with_usage(found) if options.get("stream") else found
+
+    model.generate = counted
+    model.create_chat_completion = answered
+
+
 def serve(document: Mapping[str, Json]) -> None:
     """Serve the model until this process is ended."""
     tie_to_parent(str(document["parent"]))
     import uvicorn
+    from llama_cpp import Llama
     from llama_cpp.server.app import create_app
     from llama_cpp.server.settings import ModelSettings, ServerSettings
 
+    count_usage(Llama)
     model = ModelSettings(
         model=str(document["weights"]),
         model_alias=str(document["model"]),

@@ -13,7 +13,7 @@ import contextlib
 import difflib
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,13 +22,17 @@ import httpx
 
 from lanes.cassette import CassettePlayer
 from lanes.errors import CassetteError, UsageError
+from lanes.local_recording import local_way
+from lanes.local_table import LOCAL_NAME
 from lanes.log_recorder import record_session_log
 from lanes.playing import Target, drive_story, workspace_places
 from lanes.policy import DUMMY_KEY
-from lanes.providers import has_key, load_providers
+from lanes.providers import Provider, has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor, is_loopback, secrets_of
-from lanes.scenario import Scenario, find_scenario
+from lanes.scenario import LogFacts, Scenario, find_scenario
+from lanes.sealed import SealedTransport
+from lanes.story_log import check_log, read_rows
 from lanes.subject import current_subject
 from lanes.world import check_world
 from mock_provider.server import ServerThread
@@ -39,15 +43,19 @@ EVERY_STORY = "all"  # with --scripted: every story whose session log is committ
 OWN_SCRIPT = "script"  # the target that is the story's own script, played by the mock provider
 EPILOG = "example: lanes record fix-test --target deepseek    (needs a key; the answers are real)"
 
+Around = Callable[[httpx.AsyncBaseTransport], httpx.AsyncBaseTransport]
 
-def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> str:
-    """Run `lanes record` and say what was written.
+
+def record(
+    arguments: Sequence[str], environ: Mapping[str, str], root: Path, tell: Callable[[str], None] | None = None
+) -> str:
+    """Run `lanes record` and say what was written; tell is shown what a person waits for.
 
     Raises: UsageError for what may not be recorded here; CassetteError when nothing was stored.
     """
     parser = argparse.ArgumentParser(prog="lanes record", epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("story", help="a scenario of lanes/scenarios; with --scripted also all")
-    parser.add_argument("--target", help="a provider of lanes/providers.toml, a URL on loopback, or script")
+    parser.add_argument("--target", help="a provider of lanes/providers.toml, local, a URL on loopback, or script")
     parser.add_argument("--scripted", action="store_true", help="record the session log of the story's own script")
     options = parser.parse_args(list(arguments))
     if environ.get("CI"):
@@ -67,10 +75,24 @@ def record(arguments: Sequence[str], environ: Mapping[str, str], root: Path) -> 
     commit = current_subject(root).commit
     if options.target == OWN_SCRIPT:
         return _record_own_script(scenario, path, root)
+    if options.target == LOCAL_NAME:
+        with local_way(scenario, environ, tell or _tell_nobody) as way:
+            facts = Circumstances(recorded_at=_now(), commit=commit)
+            asyncio.run(record_cassette(scenario, way.target, {}, path, facts, witness=way.witness, around=way.around))
+        return f"{path.relative_to(root)}: recorded from {way.target.model} on this machine, and played back"
     target = choose_target(options.target, environ)
-    facts = Circumstances(recorded_at=None if target.key is None else _now(), commit=commit)
-    asyncio.run(record_cassette(scenario, target, environ, path, facts))
+    witness = None if target.key is None else SealedTransport(_row(target))
+    facts = Circumstances(recorded_at=None if witness is None else _now(), commit=commit)
+    asyncio.run(record_cassette(scenario, target, environ, path, facts, witness=witness))
     return f"{path.relative_to(root)}: recorded and played back"
+
+
+def _tell_nobody(text: str) -> None:
+    """Show progress to nobody: there is no terminal."""
+
+
+def _row(target: Target) -> Provider:
+    return next(provider for provider in load_providers() if provider.name == target.provider)
 
 
 def _record_log(scenario: Scenario, root: Path) -> str:
@@ -95,7 +117,10 @@ def choose_target(asked: str | None, environ: Mapping[str, str]) -> Target:
     providers = {provider.name: provider for provider in load_providers()}
     if asked is None:
         raise UsageError(
-            "no target is given", where="lanes record", expected=", ".join(providers), fix="add --target NAME"
+            "no target is given",
+            where="lanes record",
+            expected=", ".join([*providers, LOCAL_NAME]),
+            fix="add --target NAME",
         )
     if asked in providers:
         provider = providers[asked]
@@ -109,42 +134,61 @@ def choose_target(asked: str | None, environ: Mapping[str, str]) -> Target:
         return Target(provider.base_url, provider.name, provider.model, provider.key)
     parts = urlsplit(asked)
     if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
-        close = difflib.get_close_matches(asked, providers, n=1)
+        close = difflib.get_close_matches(asked, [*providers, LOCAL_NAME], n=1)
         raise UsageError(
             f"target {asked!r} is unknown",
             where="lanes record",
-            expected=f"{', '.join(providers)}, or http://127.0.0.1:PORT/v1",
+            expected=f"{', '.join(providers)}, {LOCAL_NAME}, or http://127.0.0.1:PORT/v1",
             fix=f"did you mean {close[0]!r}?" if close else "an address elsewhere needs a row in lanes/providers.toml",
         )
     return Target(asked, "openai", "m-small", None)
 
 
 async def record_cassette(
-    scenario: Scenario, target: Target, environ: Mapping[str, str], path: Path, facts: Circumstances
+    scenario: Scenario,
+    target: Target,
+    environ: Mapping[str, str],
+    path: Path,
+    facts: Circumstances,
+    *,
+    witness: SealedTransport | None = None,
+    around: Around = lambda transport: transport,
 ) -> None:
     """Play the story against the target, and store its exchanges if all is well.
 
+    Shape: a witness is the way to a model and notes what came over it; without one the answers count as scripted.
+    around is put around the way, in the recording and in each replay of it alike.
     Raises: CassetteError that says what went wrong; the old cassette is then left as it was.
     """
     redactor = Redactor(values=secrets_of(environ))
     with _folders() as (workspace, sessions):
         places = workspace_places(workspace)
         facts = Circumstances(facts.recorded_at, facts.commit, places, facts.keeps_transient)
-        transport = RecordingTransport(httpx.AsyncHTTPTransport(), now_ms=lambda: time.monotonic_ns() // 1_000_000)
+        inner = witness or httpx.AsyncHTTPTransport()
+        transport = RecordingTransport(inner, now_ms=lambda: time.monotonic_ns() // 1_000_000)
         try:
-            await drive_story(scenario, target, environ, workspace, sessions, transport)
+            log = await drive_story(scenario, target, environ, workspace, sessions, around(transport))
         finally:
             await transport.aclose()
-        _check_world(scenario, workspace)
+        _check_told(scenario, workspace, log)
+        if witness is not None:
+            transport.prove(witness.notes, witness.proof_facts())
         text = compose_cassette(transport.exchanges, redactor, facts)
     with tempfile.TemporaryDirectory() as beside:
         trial = Path(beside) / path.name
         store_cassette(trial, text)
-        await play_back(scenario, target, trial, redactor)
+        await play_back(scenario, target, trial, redactor, around=around)
     store_cassette(path, text)
 
 
-async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Redactor | None = None) -> None:
+async def play_back(
+    scenario: Scenario,
+    target: Target,
+    path: Path,
+    redactor: Redactor | None = None,
+    *,
+    around: Around = lambda transport: transport,
+) -> None:
     """Play a story from its cassette, with no key and no network.
 
     Raises: CassetteError when a request misses, an exchange is left over, or the world is not as the story says.
@@ -152,7 +196,8 @@ async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Re
     with _folders() as (workspace, sessions):
         player = CassettePlayer(path, places=workspace_places(workspace), redactor=redactor)
         keyless = Target(target.base_url, target.provider, target.model, None)
-        await drive_story(scenario, keyless, {"OPENAI_API_KEY": DUMMY_KEY}, workspace, sessions, player)
+        environ = {"OPENAI_API_KEY": DUMMY_KEY}
+        log = await drive_story(scenario, keyless, environ, workspace, sessions, around(player))
         problems = player.verify()
         if problems or not player.answers:
             raise CassetteError(
@@ -162,11 +207,13 @@ async def play_back(scenario: Scenario, target: Target, path: Path, redactor: Re
                 fix="\n".join(problems) or "no request was made",
                 code="CASSETTE_PLAYBACK",
             )
-        _check_world(scenario, workspace)
+        _check_told(scenario, workspace, log)
 
 
-def _check_world(scenario: Scenario, workspace: Path) -> None:
-    problems = check_world(scenario.world, workspace)
+def _check_told(scenario: Scenario, workspace: Path, log: Path) -> None:
+    """Check the world, and how the turns ended; the ids of tool calls are each model's own."""
+    ends = LogFacts(turn_ends=scenario.log.turn_ends)
+    problems = [*check_world(scenario.world, workspace), *check_log(ends, read_rows(log))]
     if problems:
         raise CassetteError(
             "the story failed, nothing was stored",

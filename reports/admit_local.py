@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lanes.record import Record
-from reports.facts import address_of, endpoints, has_endpoint, is_number, is_text, live_facts, told_everywhere
+from reports.facts import (
+    address_of,
+    endpoints,
+    has_endpoint,
+    is_number,
+    is_text,
+    live_facts,
+    model_facts,
+    told_everywhere,
+)
+
+if TYPE_CHECKING:  # admit itself loads this room
+    from reports.admit import Admission
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def check_local(record: Record, _admission: object) -> tuple[str, str] | None:
+def check_local(record: Record, admission: Admission) -> tuple[str, str] | None:
     """Check that the lane's own server answered: its one port on loopback, its weights and its identity.
 
     Shape: void code and text of what is broken, None when nothing is.
@@ -36,8 +49,12 @@ def check_local(record: Record, _admission: object) -> tuple[str, str] | None:
             return "peer", f"the peer address {seen!r:.80} is not loopback"
     if not has_endpoint(record) or not is_number(port):
         return "host", "the record names no endpoint"
-    if not _DIGEST.fullmatch(str(local.get("model_digest"))):
+    digest = local.get("model_digest")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         return "local", "the digest of the model file is missing"
+    row = admission.providers.get(str(model_facts(record).get("provider")))
+    if row is None or digest != row.model_digest:
+        return "local", f"the weights are not those of the committed row: {digest[:23]}…"
     if not is_text(local.get("server")):
         return "local", "the identity of the server is missing"
     return None

@@ -29,7 +29,9 @@ class Evidence:
     providers: Mapping[str, ProviderRow] = {
         "acme": ProviderRow("acme", hosts=("api.acme.example",), path_prefix="/v1/", id_pattern="resp-[0-9]+"),
         "lab": ProviderRow("lab", hosts=("10.0.0.5",), private=True, issues_id=False, sends_date=False),
-        "local": ProviderRow("local", local=True, private=True, issues_id=False, sends_date=False),
+        "local": ProviderRow(
+            "local", local=True, private=True, issues_id=False, sends_date=False, model_digest="sha256:" + "a" * 64
+        ),
     }
 
     def admission(self, **changes: object) -> Admission:

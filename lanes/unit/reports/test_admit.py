@@ -259,6 +259,7 @@ def with_local(**facts: Json) -> Change:
         pytest.param(with_endpoint(host="api.acme.example"), "A3 local", "peer", id="not-this-machine"),
         pytest.param(with_facts(peer_ip="104.18.2.1"), "A3 local", "peer", id="peer-elsewhere"),
         pytest.param(with_local(model_digest="sha256:short"), "A3 local", "local", id="no-model-digest"),
+        pytest.param(with_local(model_digest="sha256:" + "b" * 64), "A3 local", "local", id="other-weights"),
         pytest.param(with_local(server=" "), "A3 local", "local", id="no-server"),
         pytest.param(without_fact("local"), "A3 local", "local", id="no-local-facts"),
         pytest.param(with_facts(override_variables=["OPENAI_BASE_URL"]), "A3 local", "override", id="override"),

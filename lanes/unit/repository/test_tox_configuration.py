@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 KEYLESS = (
-    *("unit", "snapshot", "replay", "offline", "offline-clients"),
+    *("unit", "snapshot", "replay", "offline", "offline-clients", "real-local"),
     *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "proofs-clients", "crash", "coverage", "fuzz"),
 )
 WITH_KEYS = ("real", "record")
@@ -129,7 +129,7 @@ def test_the_file_passes_nothing_by_wildcard() -> None:
     assert not any("*" in name or "?" in name for name in passed if not name.startswith("{"))
 
 
-@pytest.mark.parametrize("name", ["unit", "snapshot", "replay", "offline", "real"])
+@pytest.mark.parametrize("name", ["unit", "snapshot", "replay", "offline", "real", "real-local"])
 def test_a_lane_environment_marks_itself_and_runs_its_lane(resolved: dict[str, Any], name: str) -> None:
     env = resolved["envs"][name]
 
