@@ -86,6 +86,9 @@ class Interaction:
     answer_class: str
     origin: Mapping[str, Json]
     doubt: str = ""
+    status: int = 200
+    header_names: tuple[str, ...] = ()
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,11 @@ class CassetteFile:
     name: str
     digest: str
     interactions: tuple[Interaction, ...]
+
+    @property
+    def bodies(self) -> list[Json]:
+        """The bodies of the recorded requests."""
+        return [each.view.get("body") if isinstance(each.view, dict) else None for each in self.interactions]
 
 
 def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transient: bool = False) -> CassetteFile:
@@ -170,7 +178,9 @@ def _check_interaction(entry: object, where: str, redactor: Redactor, *, keeps_t
         sealed = origin["seal"] == seal_of(digest, body["string"], origin)
         doubt = origin_problem(origin) if sealed else "it was altered after it was recorded"
     live = origin["class"] == "live" and not doubt
-    return Interaction(view, digest, "recorded" if live else "scripted", origin, doubt)
+    code = cast("dict[str, int]", response["status"])["code"]
+    names = tuple(response["headers"]) if isinstance(response["headers"], dict) else ()
+    return Interaction(view, digest, "recorded" if live else "scripted", origin, doubt, code, names, body["string"])
 
 
 def seal_of(request_digest: str, body: str, origin: Mapping[str, Json]) -> str:

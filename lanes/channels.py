@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # each lane loads what its own channels need; `real` refuses 
     from lanes.recorded_child import RecordedChild
     from lanes.sealed import SealedTransport
     from lanes.session_log import SessionLogPlayer
+    from lanes.staleness import Today
     from mock_provider import Mock, Verdict
     from mock_provider.httpx_face import MockTransport
     from mock_provider.script import ScriptLike
@@ -88,6 +89,7 @@ class Channels:
     policy: LanePolicy
     _observation: Observation
     folder: Path
+    today: Callable[[], Today] | None = None
     _open: ExitStack = field(default_factory=ExitStack)
     _problems: list[str] = field(default_factory=list)
 
@@ -151,7 +153,8 @@ class Channels:
         from lanes.session_log import SessionLogPlayer
 
         player = SessionLogPlayer(folder, places=places)
-        self._open.callback(self._take_player, player, "session-log", is_judged=is_judged)
+        age = self._age([player.recording.origin], player.bodies, player.recording.name)
+        self._open.callback(self._take_player, player, "session-log", age, is_judged=is_judged)
         return player
 
     def recorded_child(self, folder: Path, *, places: Sequence[Place] = (), is_judged: bool = True) -> RecordedChild:
@@ -168,7 +171,8 @@ class Channels:
             "token": self._observation.token,
         }
         player = SessionLogPlayer(folder, places=places)
-        child = RecordedChild(f"{SCRIPTED_ROOT}/v1", notes, document, player.verify(), player.facts())
+        untouched = player.facts() | self._age([player.recording.origin], player.bodies, player.recording.name)
+        child = RecordedChild(f"{SCRIPTED_ROOT}/v1", notes, document, player.verify(), untouched)
         self._open.callback(self._take_recorded_child, child, notes, is_judged=is_judged)
         return child
 
@@ -178,7 +182,8 @@ class Channels:
         from lanes.cassette import CassettePlayer
 
         player = CassettePlayer(path, places=places)
-        self._open.callback(self._take_player, player, "cassette", is_judged=is_judged)
+        age = self._age([each.origin for each in player.file.interactions], player.file.bodies, player.file.name)
+        self._open.callback(self._take_player, player, "cassette", age, is_judged=is_judged)
         return player
 
     def live(self, provider: str) -> SealedTransport:
@@ -216,11 +221,17 @@ class Channels:
         for note in scripted_notes(entries, channel, item_places(self.folder)):
             self._observation.add_answer(note)
         if is_judged:
-            self._judge(mock.verify())
+            self._judge(mock.verify(), {str(entry["dialect"]) for entry in entries} if channel == "loopback" else set())
 
-    def _judge(self, verdict: Verdict) -> None:
+    def _judge(self, verdict: Verdict, dialects: Set[str]) -> None:
         unmatched = len(verdict.unmatched) + len(verdict.invalid)
-        self._observation.set_script(script_facts(verdict.script, verdict.used, len(verdict.left), unmatched))
+        facts = script_facts(verdict.script, verdict.used, len(verdict.left), unmatched)
+        if dialects and self.today is not None:
+            from lanes.staleness import drifted_dialects
+
+            reasons = drifted_dialects(dialects, self.today())
+            facts = {**facts, "stale_reasons": reasons} if reasons else facts
+        self._observation.set_script(facts)
         if not verdict.ok:
             self._problems.append(str(verdict))
 
@@ -240,8 +251,21 @@ class Channels:
             self._observation.set_cassette(child.facts)
             self._problems.extend(child.problems)
 
-    def _take_player(self, player: SessionLogPlayer | CassettePlayer, channel: Channel, *, is_judged: bool) -> None:
-        facts = player.facts()
+    def _age(self, origins: Sequence[Mapping[str, Json]], bodies: Sequence[Json], name: str) -> dict[str, Json]:
+        """What is told of a recording's age and staleness; nothing where nobody says which day it is.
+
+        Raises: CassetteError for a recording from the future, or from after its own commit.
+        """
+        if self.today is None:
+            return {}
+        from lanes.staleness import freshness
+
+        return freshness(origins, bodies, self.today(), name)
+
+    def _take_player(
+        self, player: SessionLogPlayer | CassettePlayer, channel: Channel, age: Mapping[str, Json], *, is_judged: bool
+    ) -> None:
+        facts = {**player.facts(), **age}
         for note in played_notes(player.answers, channel, facts["live_proof_digest"]):
             self._observation.add_answer(note)
         self._observation.set_cassette(facts)

@@ -16,6 +16,8 @@ from lanes.spec_ids import spec_ids
 
 if TYPE_CHECKING:  # loaded by the fixture: a unit test that asks for no channel does not pay for one
     from lanes.channels import Channels
+    from lanes.lane_run import LaneRun
+    from lanes.staleness import Today
 
 WAS_NOT_RUN = pytest.StashKey[bool]()
 CLAIM_MARKER = "claim(*ids): the claims of lanes/claims.toml that this test speaks for"
@@ -47,6 +49,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def _today(run: LaneRun) -> Today:
+    """What recordings are held against in this run; loaded by the first item that needs it."""
+    from lanes.today import load_today
+
+    return load_today(run)
+
+
 @pytest.fixture
 def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channels]:
     """The ways to a model that this item's lane has; at the end their witnesses hand over what they saw."""
@@ -55,6 +64,7 @@ def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channel
     from lanes.channels import Channels
     from lanes.items import observation_of
 
-    found = Channels(request.getfixturevalue("lane_run").policy, observation_of(request.node), tmp_path)
+    run = request.getfixturevalue("lane_run")
+    found = Channels(run.policy, observation_of(request.node), tmp_path, today=lambda: _today(run))
     yield found
     found.close(is_judged=not request.node.stash.get(WAS_NOT_RUN, False))

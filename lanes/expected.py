@@ -97,6 +97,15 @@ class Expected:
             lines = difflib.unified_diff(stored.split("\n"), text.split("\n"), "expected", "actual", n=1, lineterm="")
             raise MismatchError(_report(name, list(lines)))
 
+    def check_value(self, name: str, stored: Json, value: Json, story: str) -> None:
+        """Compare a value that several stories have in common with the stored one; it is never accepted here.
+
+        Raises: MismatchError naming the story and the paths.
+        """
+        differences = diff_json(stored, value)
+        if differences:
+            raise MismatchError(_report(name, [f"in story {story}:", *differences[:SHOWN_DIFFERENCES]]))
+
     def _stored(self, name: str) -> str:
         path = self.root / name
         try:

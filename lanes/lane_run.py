@@ -29,7 +29,7 @@ class LaneRun:
     """One run of one lane, as seen from the process that asks.
 
     Shape: `secret` is made for this run, so that answer notes of another run are void; `worker` is empty in the
-    process that writes the evidence.
+    process that writes the evidence. `committed` says when the commit was made that holds a recording as it stands.
     """
 
     policy: LanePolicy
@@ -49,6 +49,7 @@ class LaneRun:
     secret: str
     worker: str
     configuration: Mapping[str, str]
+    committed: Mapping[str, str]
 
     def is_mine(self, node_id: str) -> bool:
         """Whether an item belongs to this shard: by a digest of its id, so that adding items moves no other."""
@@ -98,6 +99,7 @@ def load_lane_run(root: Path) -> LaneRun:
         secret=_text(facts["secret"]),
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
         configuration=_texts(facts["configuration"]),
+        committed=_texts(facts["committed"]),
     )
 
 

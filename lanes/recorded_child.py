@@ -58,7 +58,7 @@ class RecordedChild:
         if not said:
             return self._untouched
         unmatched = sum(len(cast("list[str]", each["misses"])) for each in said)
-        return {**cast("JsonObject", said[-1]["facts"]), "unmatched": unmatched}
+        return {**self._untouched, **cast("JsonObject", said[-1]["facts"]), "unmatched": unmatched}
 
     def _said(self) -> list[Mapping[str, Json]]:
         """What the processes left behind.

@@ -35,8 +35,10 @@ from lanes.providers import TABLE, Provider, has_key, load_providers
 from lanes.pytest_command import PytestArguments, build_command, check_arguments
 from lanes.record import Subject, digest_bytes, group_to_json
 from lanes.spool import FACTS_FILE, SUMMARY_FILE, RefusalReader, read_canaries, read_document, write_document
-from lanes.subject import current_subject
+from lanes.subject import commit_times, current_subject
 from lanes.tether import PARENT_VARIABLE
+
+RECORDINGS = "cassettes"
 
 EXIT_PASSED = 0
 EXIT_FAILED = 1
@@ -263,8 +265,14 @@ class _Run:
                 "started_at": self._started_at,
                 "secret": secrets.token_hex(16),
                 "configuration": dict(self._configuration),
+                "committed": self._commit_times(),
             },
         )
+
+    def _commit_times(self) -> Mapping[str, str]:
+        """When the recordings were committed, for the one lane that plays them."""
+        has_recordings = "cassette" in self._request.policy.channels
+        return commit_times(self._request.root, RECORDINGS) if has_recordings else {}
 
     def _guard_breaches(self, process_id: int) -> tuple[str, ...]:
         breaches: dict[str, int] = {}

@@ -73,6 +73,11 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
         self.answers: list[PlayedAnswer] = []
 
     @property
+    def bodies(self) -> list[Json]:
+        """The bodies of all requests that the logs imply."""
+        return [call.body for track in self._tracks for call in track.record.calls]
+
+    @property
     def cursors(self) -> tuple[int, ...]:
         """How many calls of each session were answered so far; what another process begins with."""
         return tuple(track.cursor for track in self._tracks)

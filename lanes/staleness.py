@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from lanes.cassette_checks import Origin, recorded_at
+from lanes.cassette_checks import Origin, check_dates, recorded_at
 from lanes.normalize import Json
 from lanes.record import digest_json
 
@@ -20,6 +20,7 @@ FRESH_DAYS = 30
 STALE_DAYS = 90
 # Who may have written a recording, and the oldest form of each that still says all that is asked of it.
 RECORDER_FLOORS: Mapping[str, int] = {"lanes.recording": 1, "lanes.recorder": 1, "mock_provider.record": 1}
+LOCAL = "local"  # what the model of this machine is called, where a provider is named
 _RECORDER = re.compile(r"([a-z_.]+)/([0-9]+)")
 
 Level = Literal["undated", "fresh", "ageing", "stale"]
@@ -47,7 +48,7 @@ class Today:
 
     Shape: committed gives the time of the commit that holds a file as it stands, by its name in the tree; headers are
     the digests of the pinned request headers by the names of their tools; drifted gives the ids of the breaking
-    findings of a provider.
+    findings of a provider, drifted_dialects those that break what the mock provider says of a dialect.
     """
 
     now: datetime
@@ -55,6 +56,7 @@ class Today:
     providers: tuple[ProviderAges, ...] = ()
     headers: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     drifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    drifted_dialects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def provider(self, host: Json) -> ProviderAges | None:
         """The row of a host, if it has one."""
@@ -80,13 +82,16 @@ def level(age: int | None, row: ProviderAges | None = None) -> Level:
 def freshness(origins: Sequence[Origin], bodies: Sequence[Json], today: Today, where: str) -> dict[str, Json]:
     """The facts of a recording's age and of what else is stale about it, as evidence shows them.
 
-    Shape: origins and bodies are those of its exchanges, in order.
+    Shape: origins and bodies are those of its exchanges, in order; where is its name in the tree.
+    Raises: CassetteError for a date that cannot be true.
     """
+    check_dates(origins, where, now=today.now, committed=today.committed.get(where))
     age = age_days(origins, today.now, where)
     row = today.provider(origins[0].get("host")) if origins else None
     fresh, stale = _limits(row)
     reasons = [*stale_forms(origins), *stale_headers(bodies, today.headers)]
-    reasons += [] if row is None else [*stale_models(origins, row), *_drifted(row, today)]
+    reasons += [] if row is None else stale_models(origins, row)
+    reasons += [told for name in _providers(origins, row) for told in _drifted(today.drifted.get(name, ()))]
     return {
         "age_days": age,
         "level": level(age, row),
@@ -155,5 +160,16 @@ def _limits(row: ProviderAges | None) -> tuple[int, int]:
     return min(FRESH_DAYS, row.fresh_days), min(STALE_DAYS, row.stale_days)
 
 
-def _drifted(row: ProviderAges, today: Today) -> list[str]:
-    return [f"its provider drifted: {finding}" for finding in today.drifted.get(row.name, ())]
+def drifted_dialects(dialects: Iterable[str], today: Today) -> list[str]:
+    """Why answers in these dialects are stale: what they stand for is not what a provider does any more."""
+    return [told for name in sorted(set(dialects)) for told in _drifted(today.drifted_dialects.get(name, ()))]
+
+
+def _providers(origins: Iterable[Origin], row: ProviderAges | None) -> list[str]:
+    """The providers of a recording: the one of its host, and the model of this machine where that answered."""
+    is_local = any(origin.get("class") == "live" and origin.get("host") == "loopback" for origin in origins)
+    return [*([] if row is None else [row.name]), *([LOCAL] if is_local else [])]
+
+
+def _drifted(findings: Iterable[str]) -> list[str]:
+    return [f"its provider drifted: {finding}" for finding in findings]

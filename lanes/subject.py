@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +20,7 @@ PACKAGE = "harness"
 LOCK_FOLDER = "requirements"
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "out", ".git", ".tox", ".venv", "node_modules", "build", "dist"})
 _GIT_TIMEOUT_S = 60
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9]{2}:[0-9]{2})")
 
 
 def current_subject(root: Path, *, package_folder: Path | None = None) -> Subject:
@@ -40,6 +42,26 @@ def current_subject(root: Path, *, package_folder: Path | None = None) -> Subjec
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=f"{platform.system()} {platform.machine()}",
     )
+
+
+def commit_times(root: Path, folder: str) -> dict[str, str]:
+    """When the commit was made that holds each file below a folder as it stands, as an ISO date and time.
+
+    Shape: by the file's name in the tree; a file that is changed or in no commit is absent, and without git all are.
+    """
+    told = _git(root, "log", "--format=%x00%cI", "--name-only", "-z", "--no-renames", "--", folder)
+    changed = _git(root, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", folder)
+    if told is None or changed is None:
+        return {}
+    touched = {os.fsdecode(entry[3:]) for entry in changed.split(b"\0") if entry}
+    found: dict[str, str] = {}
+    at = ""
+    for word in filter(None, (os.fsdecode(each).strip() for each in told.split(b"\0"))):
+        if _DATE.fullmatch(word):
+            at = word
+        elif word not in touched:
+            found.setdefault(word, at)
+    return found
 
 
 def imported_folder(package: str) -> Path | None:

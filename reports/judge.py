@@ -93,7 +93,7 @@ def _void_reason(record: Record, policy: LanePolicy, admission: Admission) -> Re
 
 def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, guarded: bool) -> Judged:
     proof = Observed(record.record_id)
-    notes = _ageing(record)
+    notes = _recording_notes(record)
     detail = "scripted" if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
     if record.verdict == "failed":
         return Judged(record, "failed", _failure_reason(record, is_ours=guarded), proof, detail, notes)
@@ -182,18 +182,31 @@ def _refusals(guard: JsonObject | None) -> int:
 
 
 def _staleness(record: Record) -> str:
-    facts = record.cassette or {}
-    found = facts.get("stale_reasons")
-    if isinstance(found, list) and found:
-        return ", ".join(str(each) for each in found)
-    age = facts.get("age_days")
-    return f"{age} d" if isinstance(age, int) and age > STALE_AFTER_DAYS else ""
-
-
-def _ageing(record: Record) -> tuple[str, ...]:
+    found = [*_texts(record.cassette, "stale_reasons"), *_texts(record.script, "stale_reasons")]
+    if found:
+        return ", ".join(dict.fromkeys(found))
     age = (record.cassette or {}).get("age_days")
-    is_ageing = isinstance(age, int) and AGEING_AFTER_DAYS < age <= STALE_AFTER_DAYS
-    return (f"the recording is {age} days old",) if is_ageing else ()
+    return f"{age} d" if isinstance(age, int) and age > _limit(record, "stale_days", STALE_AFTER_DAYS) else ""
+
+
+def _recording_notes(record: Record) -> tuple[str, ...]:
+    age = (record.cassette or {}).get("age_days")
+    fresh = _limit(record, "fresh_days", AGEING_AFTER_DAYS)
+    is_ageing = isinstance(age, int) and fresh < age <= _limit(record, "stale_days", STALE_AFTER_DAYS)
+    aged = (f"the recording is {age} days old",) if is_ageing else ()
+    name = (record.cassette or {}).get("id")
+    return (*aged, *(f"{name}, {doubt}; it counts as scripted" for doubt in _texts(record.cassette, "doubts")))
+
+
+def _limit(record: Record, name: str, most: int) -> int:
+    """A limit in days; what a record says may tighten it and never loosen it."""
+    told = (record.cassette or {}).get(name)
+    return min(most, told) if isinstance(told, int) and not isinstance(told, bool) else most
+
+
+def _texts(facts: JsonObject | None, name: str) -> list[str]:
+    found = (facts or {}).get(name)
+    return [str(each) for each in found] if isinstance(found, list) else []
 
 
 def _count(facts: JsonObject | None, name: str) -> int:

@@ -1,0 +1,115 @@
+"""Where shapes come from: live answers in bundles, recorded ones in cassettes, and the mock provider's own catalogue.
+
+Room: the command `lanes drift` comes in. It is one of the few rooms that know the mock provider.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from lanes.bundle_reading import read_bundle
+from lanes.cassette import load_cassette
+from lanes.drift import Answer, Kind, Shape, compare, read_shape, shape_of, shapes_of
+from lanes.drift_report import Comparison
+from lanes.local_table import LOCAL_NAME
+from lanes.providers import Provider
+from lanes.record import Record, digest_bytes
+from mock_provider.catalogue import declared_answers
+
+CASSETTES = Path("cassettes")
+LOCAL_DIALECT = "openai_chat"
+FLAVOURS: Mapping[str, str] = {"deepseek": "deepseek"}  # the flavour of the mock provider that stands for a provider
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of one provider: the shapes by kind, and the digests of the ids of the answers."""
+
+    shapes: dict[Kind, Shape] = field(default_factory=dict)
+    answers: list[str] = field(default_factory=list)
+
+    def add(self, kind: Kind, shape: Shape, answer: str) -> None:
+        """Take in one answer."""
+        self.shapes.setdefault(kind, Shape()).add(shape)
+        self.answers.append(answer)
+
+
+def compare_all(root: Path, bundles: Path, providers: Iterable[Provider]) -> list[Comparison]:
+    """Every comparison that can be made here: live answers against cassettes and catalogue, recorded ones against it.
+
+    Raises: CassetteError for a cassette that cannot be read.
+    """
+    rows = {row.name: row for row in providers}
+    dialects = {name: row.dialect for name, row in rows.items()} | {LOCAL_NAME: LOCAL_DIALECT}
+    hosts = {row.host: name for name, row in rows.items()} | {"loopback": LOCAL_NAME}
+    recorded, live = recorded_shapes(root, hosts), live_shapes(bundles)
+    found: list[Comparison] = []
+    for name in sorted({*recorded, *live} & dialects.keys()):
+        dialect = dialects[name]
+        catalogue = shapes_of(
+            Answer(each.status, each.headers, each.body)
+            for each in declared_answers(dialect, flavour=FLAVOURS.get(name, ""))
+        )
+        if name in live:
+            seen = live[name]
+            answers = tuple(sorted(seen.answers))
+            if name in recorded:
+                verdicts = compare(recorded[name].shapes, seen.shapes)
+                found.append(Comparison(name, dialect, "live", "cassettes", answers, verdicts))
+            if name in rows:  # the mock provider stands for hosted services; what a model here serves is its own affair
+                verdicts = compare(catalogue, seen.shapes)
+                found.append(Comparison(name, dialect, "live", "catalogue", answers, verdicts))
+        if name in recorded:
+            seen = recorded[name]
+            verdicts = compare(catalogue, seen.shapes)
+            answers = tuple(sorted(seen.answers))
+            found.append(Comparison(name, dialect, "recorded", "catalogue", answers, verdicts))
+    return found
+
+
+def recorded_shapes(root: Path, hosts: Mapping[str, str]) -> dict[str, Seen]:
+    """The shapes of what models once answered, by provider; answers that nobody recorded from a model are left out."""
+    found: dict[str, Seen] = {}
+    for path in sorted((root / CASSETTES).glob("*/*.yaml")):
+        for interaction in load_cassette(path, keeps_transient=True).interactions:
+            name = hosts.get(str(interaction.origin["host"]))
+            if interaction.answer_class != "recorded" or name is None:
+                continue
+            answer = Answer(interaction.status, interaction.header_names, interaction.body)
+            kind, shape = shape_of(answer)
+            found.setdefault(name, Seen()).add(kind, shape, _id_digest(interaction.origin.get("provider_id")))
+    return found
+
+
+def live_shapes(bundles: Path) -> dict[str, Seen]:
+    """The shapes that the witness of live answers left in the evidence, by provider."""
+    found: dict[str, Seen] = {}
+    for header in sorted(bundles.rglob("header.json")):
+        for record in read_bundle(header.parent).records:
+            name = _provider_of(record)
+            for note in record.answers if name else ():
+                stored = note.get("shape")
+                if not isinstance(stored, Mapping) or note.get("channel") != "live":
+                    continue
+                kind = cast("Kind", str(stored.get("kind")))
+                try:
+                    shape = read_shape(json.loads(json.dumps(stored)))
+                except ValueError:
+                    continue
+                found.setdefault(name, Seen()).add(kind, shape, _id_digest(note.get("provider_id")))
+    return found
+
+
+def _provider_of(record: Record) -> str:
+    name = (record.model or {}).get("provider")
+    return name if isinstance(name, str) else ""
+
+
+def _id_digest(value: object) -> str:
+    """The digest of an answer's id; the evidence holds digests already."""
+    text = value if isinstance(value, str) else ""
+    return text if text.startswith("sha256:") else digest_bytes(text.encode())
