@@ -19,6 +19,7 @@ from lanes.playing import workspace_places
 from lanes.policy import DUMMY_KEY
 from lanes.program import Finished, Program, check_story
 from lanes.recorded_log import LOG_NAME, ORIGIN_NAME, child_name, load_recorded_session
+from lanes.recording_lock import held_for_recording
 from lanes.scenario import Scenario, write_workspace
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
@@ -34,7 +35,11 @@ def record_session_log(scenario: Scenario, folder: Path) -> None:
 
     Raises: CassetteError when the story does not hold, or its logs cannot be replayed; the old recording then stays.
     """
-    with tempfile.TemporaryDirectory(prefix="story-") as place, ServerThread(scenario.script) as mock:
+    with (
+        held_for_recording(folder),
+        tempfile.TemporaryDirectory(prefix="story-") as place,
+        ServerThread(scenario.script) as mock,
+    ):
         workspace, sessions = Path(place) / "workspace", Path(place) / "sessions"
         workspace.mkdir()
         sessions.mkdir()
@@ -65,7 +70,7 @@ def record_session_log(scenario: Scenario, folder: Path) -> None:
         address = Place(mock.base_url("openai_chat").removesuffix("/v1"), NOBODY)
         places = (*workspace_places(workspace), address)
         logs = [replace_places(path.read_text(encoding="utf-8"), places) for path in program.log_files()]
-    _store(scenario, folder, logs)
+        _store(scenario, folder, logs)
 
 
 def _store(scenario: Scenario, folder: Path, logs: list[str]) -> None:

@@ -29,6 +29,7 @@ from lanes.playing import Target, drive_story, workspace_places
 from lanes.policy import DUMMY_KEY
 from lanes.providers import Provider, has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
+from lanes.recording_lock import held_for_recording
 from lanes.redaction import Redactor, is_loopback, secrets_of
 from lanes.scenario import LogFacts, Scenario, find_scenario
 from lanes.sealed import SealedTransport
@@ -161,7 +162,7 @@ async def record_cassette(
     Raises: CassetteError that says what went wrong; the old cassette is then left as it was.
     """
     redactor = Redactor(values=secrets_of(environ))
-    with _folders() as (workspace, sessions):
+    with held_for_recording(path), _folders() as (workspace, sessions):
         places = workspace_places(workspace)
         facts = Circumstances(facts.recorded_at, facts.commit, places, facts.keeps_transient)
         inner = witness or httpx.AsyncHTTPTransport()
@@ -174,11 +175,11 @@ async def record_cassette(
         if witness is not None:
             transport.prove(witness.notes, witness.proof_facts())
         text = compose_cassette(transport.exchanges, redactor, facts)
-    with tempfile.TemporaryDirectory() as beside:
-        trial = Path(beside) / path.name
-        store_cassette(trial, text)
-        await play_back(scenario, target, trial, redactor, around=around)
-    store_cassette(path, text)
+        with tempfile.TemporaryDirectory() as beside:
+            trial = Path(beside) / path.name
+            store_cassette(trial, text, keeps_transient=facts.keeps_transient)
+            await play_back(scenario, target, trial, redactor, around=around, keeps_transient=facts.keeps_transient)
+        store_cassette(path, text, keeps_transient=facts.keeps_transient)
 
 
 async def play_back(
@@ -188,13 +189,16 @@ async def play_back(
     redactor: Redactor | None = None,
     *,
     around: Around = lambda transport: transport,
+    keeps_transient: bool = False,
 ) -> None:
     """Play a story from its cassette, with no key and no network.
 
     Raises: CassetteError when a request misses, an exchange is left over, or the world is not as the story says.
     """
     with _folders() as (workspace, sessions):
-        player = CassettePlayer(path, places=workspace_places(workspace), redactor=redactor)
+        player = CassettePlayer(
+            path, places=workspace_places(workspace), redactor=redactor, keeps_transient=keeps_transient
+        )
         keyless = Target(target.base_url, target.provider, target.model, None)
         environ = {"OPENAI_API_KEY": DUMMY_KEY}
         log = await drive_story(scenario, keyless, environ, workspace, sessions, around(player))

@@ -22,6 +22,7 @@ from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
 from lanes.cassette import MAX_INTERACTIONS, canonical_json, digest_of, load_cassette, request_view, seal_of
+from lanes.cassette_checks import TRANSIENT
 from lanes.errors import CassetteError
 from lanes.normalize import Json, Place, replace_places
 from lanes.recorded_origin import PROOF_FIELD, compose_proof, origin_problem, proof_digest
@@ -29,7 +30,6 @@ from lanes.redaction import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, is_loop
 
 RECORDER = "lanes.recording/1"
 END_MARK = b"data: [DONE]"
-TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)})  # says nothing about the product, so it is not kept
 
 
 @dataclass(slots=True)
@@ -149,16 +149,17 @@ def compose_cassette(exchanges: Sequence[_Exchange], redactor: Redactor, facts: 
     return held.text
 
 
-def store_cassette(path: Path, text: str) -> None:
+def store_cassette(path: Path, text: str, *, keeps_transient: bool = False) -> None:
     """Replace the whole file at once; whoever reads it sees the old one or the new one.
 
+    Shape: keeps_transient is for a claim about errors that pass by themselves.
     Raises: CassetteError when the text does not load as a cassette; the old file is then left as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.write_bytes(text.encode("utf-8"))
-        load_cassette(beside)
+        load_cassette(beside, keeps_transient=keeps_transient)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
