@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from lanes.errors import CassetteError
-from lanes.normalize import Json
+from lanes.record import Json
 
 # Statuses that say nothing about the product: they are gone a minute later.
 TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)})

@@ -77,9 +77,9 @@ class Shape:
             "samples": self.samples,
             "objects": dict(sorted(self.objects.items())),
             "fields": dict(sorted(self.fields.items())),
-            "types": {name: sorted(found) for name, found in sorted(self.types.items())},
+            "types": {name: _listed(found) for name, found in sorted(self.types.items())},
             "moves": [list(move) for move in sorted(self.moves)],
-            "words": {name: sorted(found) for name, found in sorted(self.words.items())},
+            "words": {name: _listed(found) for name, found in sorted(self.words.items())},
             "headers": dict(sorted(self.headers.items())),
         }
 
@@ -230,6 +230,10 @@ def _type_findings(kind: Kind, path: str, had: Shape, has: Shape) -> Iterable[Fi
     told = f"{_told(before)} before, {_told(after)} now"
     change: Change = "loosened" if before <= after else "retyped"
     yield Finding(kind, change, "breaking", path, told)
+
+
+def _listed(words: Iterable[str]) -> Json:
+    return [*sorted(words)]
 
 
 def _told(types: Iterable[str]) -> str:

@@ -22,12 +22,7 @@ from lanes.normalize import Place, places_of
 from lanes.scenario import Scenario, write_workspace
 
 WORKSPACE = "/workspace"  # what stands in a recording for the folder of a run; a log wants an absolute path
-NUMBERS = {
-    "--compact-at": "compact_at",
-    "--delegation-depth": "delegation_depth",
-    "--max-steps": "max_steps",
-    "--retry-base-ms": "retry_base_ms",
-}
+NUMBERS = frozenset({"--compact-at", "--delegation-depth", "--max-steps", "--retry-base-ms"})
 KEPT_VARIABLES = ("PATH", "HARNESS_SEED", "HARNESS_ALLOWED_HOSTS", "HARNESS_DIALECT")
 
 
@@ -95,6 +90,7 @@ def _settings(
 ) -> Settings:
     wanted = (*KEPT_VARIABLES, target.key or "OPENAI_API_KEY")
     allowed = {name: environ[name] for name in wanted if name in environ}
+    numbers = _numbers(flags)
     return from_environment(
         {"PATH": os.environ.get("PATH", os.defpath), **allowed},
         Flags(
@@ -103,11 +99,14 @@ def _settings(
             base_url=target.base_url,
             session_root=str(sessions),
             cwd=str(workspace),
-            **_numbers(flags),
+            max_steps=numbers.get("--max-steps"),
+            retry_base_ms=numbers.get("--retry-base-ms"),
+            compact_at=numbers.get("--compact-at"),
+            delegation_depth=numbers.get("--delegation-depth"),
         ),
     )
 
 
 def _numbers(flags: Sequence[str]) -> dict[str, int]:
     """What a run's flags say with a number; the others change what is printed, and nothing is printed here."""
-    return {NUMBERS[flag]: int(value) for flag, value in itertools.pairwise(flags) if flag in NUMBERS}
+    return {flag: int(value) for flag, value in itertools.pairwise(flags) if flag in NUMBERS}

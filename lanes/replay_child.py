@@ -15,6 +15,7 @@ from typing import Any
 from harness.cli import main as harness_main
 from lanes.errors import UsageError
 from lanes.normalize import Place
+from lanes.record import Json
 from lanes.session_log import SessionLogPlayer
 from lanes.spool import write_document
 from lanes.witness import append_notes, played_notes
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         notes = played_notes(player.answers, "session-log", None)
         append_notes(Path(specification["notes"]), notes, specification["token"])
-        document = {"cursors": player.cursors, "misses": player.misses, "problems": player.verify()}
+        document: dict[str, Json] = {"cursors": player.cursors, "misses": player.misses, "problems": player.verify()}
         write_document(Path(specification["verdict"]), {**document, "facts": player.facts()})
 
 

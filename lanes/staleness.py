@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Literal
 
 from lanes.cassette_checks import Origin, check_dates, recorded_at
-from lanes.normalize import Json
-from lanes.record import digest_json
+from lanes.record import Json, digest_json
 
 FRESH_DAYS = 30
 STALE_DAYS = 90

@@ -18,7 +18,7 @@ from lanes.story_log import check_log, read_rows, unpack_rows
 from lanes.world import check_world
 
 LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
-NAMES = sorted(folder.name for folder in LOGS.iterdir())
+NAMES = sorted(folder.name for folder in LOGS.iterdir() if not folder.name.startswith("."))
 STORIES = [
     pytest.param(name, id=name, marks=pytest.mark.claim(find_scenario(name).claim))
     for name in NAMES

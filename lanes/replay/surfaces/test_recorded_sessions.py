@@ -19,7 +19,7 @@ from lanes.scenario import Run, Scenario, find_scenario, write_workspace
 from lanes.world import check_world
 
 LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
-NAMES = sorted(folder.name for folder in LOGS.iterdir())
+NAMES = sorted(folder.name for folder in LOGS.iterdir() if not folder.name.startswith("."))
 ONE_TURN = [name for name in NAMES if len(find_scenario(name).runs) == 1]
 MANY_TURNS = [name for name in NAMES if name not in ONE_TURN]
 
