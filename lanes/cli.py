@@ -47,6 +47,7 @@ from lanes.subject import current_subject
 from reports.board import Board
 from reports.output import build_reports, claims_of, show_board
 from reports.proof_words import proofs_exit_code, result_lines, total_line
+from reports.merge import is_merged
 from reports.verdict import EVERYTHING, Asked
 
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
@@ -321,7 +322,8 @@ def _show(
 ) -> int:
     """Fold what lies under the output folder, write the board's files, print the board, and give its exit code."""
     about = current_subject(root) if subject is None else subject
-    leave_word_on_real(root, out, environ, about)
+    if not is_merged(out):  # a merge is what its machines left, and each has left its own word
+        leave_word_on_real(root, out, environ, about)
     board, code = build_reports(out, root, datetime.now(UTC), asked=asked, subject=about)
     _write_board(board, environ)
     if not asked.lanes and all(column.not_run is not None for column in board.columns):

@@ -104,6 +104,11 @@ def evidence_folders(folder: Path) -> Iterator[tuple[str, Path]]:
             yield (PROOFS if place.parent.name == PROOFS else BUNDLES), place
 
 
+def is_merged(out: Path) -> bool:
+    """Whether an output folder holds what a merge laid there."""
+    return (out / MERGED).is_file()
+
+
 def read_merged(out: Path) -> tuple[Input, ...] | None:
     """What the merge that wrote an output folder listed; None where no merge did.
 
@@ -136,7 +141,7 @@ def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is no folder", where="lanes merge --out", expected="a folder, or none yet")
     holds = out.is_dir() and any((out / name).exists() for name in (BUNDLES, PROOFS))
-    if holds and not (out / MERGED).is_file():
+    if holds and not is_merged(out):
         fix = "name a new folder: lanes merge DIR… --out NEW"
         raise UsageError(f"{out} holds evidence that no merge laid there", where="lanes merge --out", fix=fix)
 

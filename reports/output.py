@@ -16,10 +16,11 @@ from pathlib import Path
 from lanes.bundle import find_bundles
 from lanes.bundle_reading import digest_bundle, read_bundle
 from lanes.claims import Claims, load_claims
+from lanes.errors import UsageError
 from lanes.local_table import LOCAL_NAME, load_local_row
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
-from lanes.providers import Provider, load_providers, trust_store_digest
+from lanes.providers import TABLE, Provider, load_providers, trust_store_digest
 from lanes.record import Subject
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
@@ -105,7 +106,7 @@ def admission_for(root: Path, subject: Subject) -> Admission:
     """What live records about a subject are judged against, from the tables and the history of a project."""
     return Admission(
         subject=subject,
-        providers=_provider_rows(load_providers()),
+        providers=provider_rows(load_providers()),
         trust_store=trust_store_digest(),
         used_ids=read_used_ids(root),
     )
@@ -149,7 +150,11 @@ def _whole(render: Callable[[Board, Column], str], board: Board, column: Column)
 
 
 def _page(board: Board) -> Iterator[str]:
-    from reports.render.html import html_pieces  # the template engine takes its time to load, and few commands need it
+    try:  # the template engine takes its time to load, and few commands need it
+        from reports.render.html import html_pieces
+    except ModuleNotFoundError as error:
+        message = f"the package {error.name} is not installed here"
+        raise UsageError(message, where=HTML, fix="pip install 'five-lanes[reports]'") from error
 
     yield from html_pieces(board)
 
@@ -187,7 +192,8 @@ def claims_of(root: Path) -> Claims:
     return load_claims(path) if path.exists() else Claims()
 
 
-def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:
+def provider_rows(providers: tuple[Provider, ...], table: Path = TABLE) -> dict[str, ProviderRow]:
+    """What admission asks of each provider of a table, and of the model on this machine."""
     digest = load_local_row().digest
     local = ProviderRow(LOCAL_NAME, issues_id=False, sends_date=False, private=True, local=True, model_digest=digest)
     return {LOCAL_NAME: local} | {
@@ -200,7 +206,7 @@ def _provider_rows(providers: tuple[Provider, ...]) -> dict[str, ProviderRow]:
             sends_date=each.sends_date,
             private=each.peers == "private",
             model_family=each.model_family,
-            trust_store=trust_store_digest(each) if each.authority else "",
+            trust_store=trust_store_digest(each, table) if each.authority else "",
         )
         for each in providers
     }

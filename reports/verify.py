@@ -194,9 +194,9 @@ def _time_of(manifest: Manifest, seen: Verification) -> datetime:
 
 def _check_board(board: Board, seen: Verification) -> None:
     """What folding the evidence anew found wrong with it."""
-    named = {finding.where for finding in seen.findings}
+    named = {(finding.code, finding.where) for finding in seen.findings}
     for void in board.voids:
-        if void.record_id or void.node_id not in named:
+        if (void.code, void.node_id) not in named:
             seen.find(void.code, void.node_id, f"{void.text} ({void.rule})")
     for notice in board.notices:
         if notice.kind in GRAVE_NOTICES or notice.kind in LACKING - {"torn"}:

@@ -1,7 +1,7 @@
 """One column as a CTRF document, for the tools that read that form; there is never one for all columns.
 
 Room: pure; takes a Board and returns text. What CTRF has no word for stands in `rawStatus` and below `extra.lanes`.
-Source: Common Test Report Format, version 0.0.0 of its published JSON Schema (ctrf.io).
+Source: Common Test Report Format, schema 0.0 (ctrf.io); docs/schemas/ctrf-column-1.json is the part that is written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from lanes.record import Json, group_to_json
+from lanes.record import Json, digest_json, group_to_json
 from reports.admit import LiveProof
 from reports.board import Board, Column
 from reports.cells import Status
@@ -33,6 +33,8 @@ def render_ctrf(board: Board, column: Column) -> str:
     document: dict[str, Json] = {
         "reportFormat": "CTRF",
         "specVersion": "0.0.0",
+        "runId": _run_id(board),
+        "generatedBy": "five-lanes",
         "results": {
             "tool": {"name": "five-lanes", "extra": {"lanes": {"column": column.id, "heading": column.heading}}},
             "summary": {
@@ -64,6 +66,11 @@ def render_ctrf(board: Board, column: Column) -> str:
     return json.dumps(document, sort_keys=True, indent=1, ensure_ascii=True) + "\n"
 
 
+def _run_id(board: Board) -> str:
+    """What the documents of one board have in common: its evidence."""
+    return digest_json([[column.id, list(column.bundles)] for column in board.columns])
+
+
 def _test(item: Item) -> Json:
     file, _, name = item.node_id.partition("::")
     test: dict[str, Json] = {
@@ -72,7 +79,7 @@ def _test(item: Item) -> Json:
         "rawStatus": item.status,
         "duration": item.duration_ms,
         "filePath": file,
-        "suite": file,
+        "suite": [file],
         "type": "lane",
     }
     if item.status == "flaky":

@@ -6,6 +6,7 @@ Room: pure. The HTML renderer comes in. Words of cells, reasons and counts are t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ _FAILURE_LINES, _STREAM_LINES = 40, 15
 _EXCERPT_CHARACTERS = 8_000
 _WORST_FIRST: tuple[Status, ...] = tuple(reversed(STATUSES))
 _PLAIN_ID = re.compile(r"[a-z0-9.-]{1,120}")
-_GLYPHS = {"passed": "●", "not run": "○", "stale": "◔", "blocked": "■", "flaky": "▲", "failed": "✕", "not asked": "·"}
+_GLYPHS = {"passed": "●", "not run": "○", "stale": "◔", "blocked": "■", "flaky": "▲", "failed": "✕"}
 # What each status means and what it never means, as docs/evidence.md has it.
 LEGEND: tuple[tuple[Status, str, str], ...] = (
     ("passed", "every test of the claim passed at its first attempt", "that a skipped or missing sibling passed"),
@@ -338,9 +339,11 @@ def _alarms(board: Board, cards: Sequence[Card]) -> Iterator[Alarm]:
     """What a reader should see before anything else, gravest first."""
     if board.voids:
         yield Alarm(f"{len(board.voids)} pieces of evidence are void", "evidence", is_grave=True)
-    for notice in board.notices:
-        if notice.kind in GRAVE_NOTICES or notice.kind in {"missing shard", "torn"}:
-            yield Alarm(f"{notice.lane}, {notice.kind}", "evidence", is_grave=notice.kind in GRAVE_NOTICES)
+    kinds = Counter((notice.lane, notice.kind) for notice in board.notices)
+    for (lane, kind), count in kinds.items():
+        if kind in GRAVE_NOTICES or kind in {"missing shard", "torn"}:
+            words = f"{lane}: {kind}" + (f", {count} times" if count > 1 else "")
+            yield Alarm(words, "evidence", is_grave=kind in GRAVE_NOTICES)
     for status in ("failed", "flaky", "blocked", "stale"):
         for card, column in zip(cards, board.columns, strict=True):
             count = column.tally.of(status) - (column.tally.known if status == "failed" else 0)

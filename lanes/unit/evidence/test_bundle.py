@@ -342,7 +342,7 @@ def test_amending_a_damaged_trailer_leaves_it_to_its_reader(tmp_path: Path, text
     ("change", "said"),
     [
         pytest.param(
-            {"shard": {"index": 1, "total": 10**9}}, "shard 1 of 1000000000 is none; 1 to 1000 are", id="total"
+            {"shard": {"index": 1, "total": 10**9}}, "shard 1 of 1000000000 is none; 1 to 10000 are", id="total"
         ),
         pytest.param({"shard": {"index": 3, "total": 2}}, "shard 3 of 2 is none", id="index-past-total"),
         pytest.param({"shard": {"index": 0, "total": 2}}, "shard 0 of 2 is none", id="index-zero"),

@@ -1,0 +1,278 @@
+"""The page: one file that needs nothing from elsewhere, in which no text of a test is anything but text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lanes.bundle import ExpectedItem
+from lanes.claims import Claims
+from lanes.record import Attempt, Record
+from reports.board import Board, LastSeen, fold
+from reports.render import html_view
+from reports.render.html import render_html
+from reports.words import NO_LIVE
+
+if TYPE_CHECKING:
+    from lanes.unit.reports.conftest import Evidence
+
+CASE = json.loads((Path(__file__).parents[2] / "cases" / "reports" / "B40-strings.json").read_text(encoding="utf-8"))
+HOSTILE = [
+    *CASE["strings"],
+    "<script>document.title='owned'</script>",
+    "</style></script><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)',
+    "' autofocus onfocus='alert(1)",
+    "{{ 7 * 7 }} {% raw %}",
+    "&lt;b&gt; &amp;",
+    "javascript:alert(1)",
+    "\u202egnirts\u202c and \u200bhidden",
+    "long" * 2_000,
+    "<!-- a comment",
+    "]]><svg onload=alert(1)>",
+]
+
+
+class Page(HTMLParser):
+    """A page as a parser of others reads it: tags with their attributes in order, and the text outside of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "link", "input", "rect"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in {"script", "style"}:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text of the page."""
+        return "".join(self.texts)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of every tag of a kind."""
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def hostile_board(evidence: Evidence) -> Board:
+    """A board with a hostile text in every field that a test, a bundle or a person can fill."""
+    records: list[Record] = []
+    for number, text in enumerate(HOSTILE):
+        records.append(
+            evidence.record(
+                node_id=f"lanes/offline/test_a.py::test_{number}[{text}]",
+                verdict="failed",
+                failure=text,
+                reason_text=text,
+                captured_stdout=text,
+                captured_stderr=text,
+                model={"reported": text, "requested": text},
+                cassette={"id": text, "recorded_model": text},
+                cost={"usd": text},
+                attempts=(Attempt(1, "failed", failure=text), Attempt(2, "failed", failure=text)),
+            )
+        )
+    expected = [ExpectedItem(record.node_id, record.claim_ids) for record in records]
+    everything = " ".join(HOSTILE)
+    claim = evidence.claim(sentence=everything, owner=everything, surface=everything)
+    subject = replace(evidence.subject, python=everything, platform=everything)
+    seen = LastSeen("journey.fix-test", everything, 3, everything, everything)
+    bundle = evidence.bundle(
+        *records, lane="offline", expected=expected, breaches=(everything,), started_at=everything, subject=subject
+    )
+    void = evidence.bundle(evidence.record("unit", f"lanes/unit/{everything}", stored_class="live"))
+    word = evidence.bundle(lane="real", not_run_code="no-key", not_run_text=everything, canary_start="")
+    admission = evidence.admission(subject=subject)
+    return evidence.fold(bundle, void, word, claims=evidence.claims(claim), admission=admission, last_seen=(seen,))
+
+
+@pytest.fixture(scope="module")
+def hostile(evidence: Evidence) -> str:
+    """The page of that board."""
+    return render_html(hostile_board(evidence))
+
+
+def test_edge68_no_text_becomes_a_tag_an_attribute_or_a_script(hostile: str) -> None:
+    page = Page(hostile)
+
+    handlers = [name for _tag, attributes in page.tags for name in attributes if name.startswith("on")]
+    links = {str(each["href"])[0] for each in page.all("a")}
+    assert (len(page.all("script")), len(page.all("style")), page.all("img"), handlers) == (1, 1, [], [])
+    assert (page.open, links) == ([], {"#"})
+
+
+def test_case_B40_every_text_is_there_as_written_with_numbers_for_what_a_page_cannot_carry(hostile: str) -> None:
+    text = Page(hostile).text
+
+    shown = [as_shown(each) for each in HOSTILE]
+    assert [each for each in shown if each not in text] == []
+
+
+def as_shown(text: str) -> str:
+    """How a hostile text reads on the page: marks that reorder or hide it, and controls, by number."""
+    special = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ud800-\udfff\ufffe\uffff]")
+    return special.sub(lambda match: f"<U+{ord(match.group()):04X}>", text)
+
+
+def test_edge68_no_control_and_no_mark_that_reorders_text_is_on_the_page(hostile: str) -> None:
+    document = hostile.encode("utf-8").decode("utf-8")
+
+    found = {each for each in document if (each < " " and each != "\n") or each in "\x7f\u202e\u200b\ufffe\uffff"}
+    assert found == set()
+
+
+def test_nothing_is_fetched_from_anywhere(hostile: str) -> None:
+    page = Page(hostile)
+    sources = [each for _tag, each in page.tags if {"src", "srcset", "action", "data"} & each.keys()]
+    style = re.search("<style>(.*?)</style>", hostile, re.DOTALL)
+
+    assert style is not None
+    assert (sources, [each["href"] for each in page.all("link")]) == ([], ["data:,"])
+    assert re.findall(r"url\(|@import|https?:", style[1]) == []
+
+
+def test_the_policy_lets_in_the_one_style_and_the_one_script_by_their_digests_and_nothing_else(hostile: str) -> None:
+    page = Page(hostile)
+    policy = next(each["content"] for each in page.all("meta") if each.get("http-equiv") == "Content-Security-Policy")
+    digests = {}
+    for tag in ("style", "script"):
+        found = re.search(f"<{tag}>(.*?)</{tag}>", hostile, re.DOTALL)
+        assert found is not None
+        digests[tag] = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests['style']}'; script-src 'sha256-{digests['script']}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    assert [each for _tag, each in page.tags if "style" in each] == []
+
+
+def test_the_banner_is_the_first_text_of_the_page(evidence: Evidence) -> None:
+    text = Page(render_html(evidence.fold())).text
+
+    after = text.partition("Skip to the claims")[2].lstrip()
+    assert after.startswith(NO_LIVE)
+
+
+def test_with_live_proof_the_banner_says_who_answered_and_where(evidence: Evidence) -> None:
+    page = render_html(evidence.fold(evidence.bundle(evidence.live_record())))
+
+    assert ('<p class="banner live">Observed against a hosted model: m-large-0221' in page) is True
+
+
+def test_edge28_without_a_key_the_real_column_reads_not_run_and_holds_no_tick(evidence: Evidence) -> None:
+    board = evidence.fold(
+        evidence.bundle(evidence.record()), evidence.bundle(lane="real", not_run_code="no-key", canary_start="")
+    )
+    document = render_html(board)
+
+    row = re.search(r'<td role="cell" data-column="column-5".*?</td>', document, re.DOTALL)
+    card = re.search(r'<article class="card of-live".*?</article>', document, re.DOTALL)
+    assert row is not None
+    assert card is not None
+    assert ("not run: no key" in row[0], re.findall("passed|✓|✔|☑", row[0] + card[0])) == (True, [])
+
+
+def test_every_table_has_a_caption_and_every_heading_of_one_its_scope(hostile: str) -> None:
+    page = Page(hostile)
+
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert {each.get("scope") for each in page.all("th")} == {"col", "row"}
+
+
+def test_the_page_has_its_landmarks_one_first_heading_a_language_and_a_way_past_the_head(hostile: str) -> None:
+    page = Page(hostile)
+    ids = [str(each["id"]) for _tag, each in page.tags if "id" in each]
+
+    assert [len(page.all(tag)) for tag in ("header", "nav", "main", "footer", "h1")] == [1, 1, 1, 1, 1]
+    assert (page.all("html"), page.all("a")[0]["href"], len(ids)) == ([{"lang": "en"}], "#claims", len(set(ids)))
+    assert [each["href"] for each in page.all("a") if str(each["href"])[1:] not in ids] == []
+    assert [each["aria-labelledby"] for _tag, each in page.tags if each.get("aria-labelledby", ids[0]) not in ids] == []
+
+
+def test_every_status_is_told_in_words_beside_its_sign_and_its_colour(evidence: Evidence) -> None:
+    page = Page(render_html(evidence.fold(evidence.bundle(evidence.record(verdict="failed")))))
+
+    chips = [each for each in page.all("span") if str(each.get("class")).startswith("chip")]
+    assert (len(chips) > 0, "failed 1" in page.text) == (True, True)
+
+
+def test_the_tests_of_a_cell_stand_below_it_with_attempts_recording_cost_and_record(evidence: Evidence) -> None:
+    record = evidence.record(
+        "replay",
+        attempts=(Attempt(1, "failed", 7, 1, failure="boom"), Attempt(2, "passed", 9, 2)),
+        cassette={"id": "tool-round", "age_days": 41, "recorded_model": "m-small", "entries": 1, "consumed": 1},
+        cost={"usd": "0.0031"},
+        verdict="passed",
+    )
+
+    text = Page(render_html(evidence.fold(evidence.bundle(record)))).text
+
+    for told in (
+        "attempt 1 failed, 7 ms, 1 answers",
+        "attempt 2 passed, 9 ms, 2 answers",
+        "cassette.age_days 41",
+        "cassette.recorded_model m-small",
+        "cost.usd 0.0031",
+        f"record {record.record_id}",
+        "boom",
+    ):
+        assert told in text
+
+
+def test_a_long_list_of_passed_tests_is_cut_with_the_exact_number(evidence: Evidence) -> None:
+    records = [evidence.record(node_id=f"lanes/offline/test_a.py::test_{number:03}") for number in range(25)]
+
+    text = Page(render_html(evidence.fold(evidence.bundle(*records)))).text
+
+    assert (text.count("lanes/offline/test_a.py::test_"), "Left out here: 15 more passed" in text) == (10, True)
+
+
+def test_a_full_page_leaves_out_what_passed_before_what_failed(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_view, "ITEMS_SHOWN", 3)
+    verdicts = ["passed", "failed", "passed", "failed", "passed"]
+    records = [
+        evidence.record(node_id=f"lanes/offline/test_a.py::test_{number}", verdict=verdict)  # type: ignore[arg-type]
+        for number, verdict in enumerate(verdicts)
+    ]
+
+    text = Page(render_html(evidence.fold(evidence.bundle(*records)))).text
+
+    assert "Left out here: 2 more passed" in text
+
+
+def test_the_same_board_gives_the_same_bytes(evidence: Evidence) -> None:
+    board = hostile_board(evidence)
+
+    assert render_html(board) == render_html(board)
+
+
+def test_a_board_without_claims_or_evidence_is_still_a_page(evidence: Evidence) -> None:
+    page = Page(render_html(fold((), Claims(), admission=evidence.admission())))
+
+    assert (page.open, "No claims." in page.text) == ([], True)
