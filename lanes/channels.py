@@ -1,6 +1,6 @@
 """The one maker of channels: how a test reaches a model in its lane, with the witness that tells how it went.
 
-Room: `lanes/conftest.py` makes one for each item that asks. It is one of the few rooms that know the mock provider.
+Room: `lanes.channel_fixture` makes one for each item that asks. It is one of the few rooms that know the mock provider.
 """
 
 from __future__ import annotations

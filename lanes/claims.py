@@ -18,6 +18,7 @@ from lanes.policy import LANES
 
 SCHEMA = "claims/1"
 CLAIMS_FILE = Path(__file__).parent / "claims.toml"
+FOLDERS = ("lanes",)  # what a claim may bind to, where a project does not keep its tests elsewhere
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)+")
 _FIELDS = (
     "id",
@@ -122,12 +123,13 @@ class Claims:
         return tuple(dict.fromkeys((*marked, *bound)))
 
 
-def load_claims(path: Path = CLAIMS_FILE) -> Claims:
+def load_claims(path: Path = CLAIMS_FILE, *, where: str = "", below: Sequence[str] = FOLDERS) -> Claims:
     """Read and check the claims file.
 
+    Shape: where is what messages call it; below are the folders that a claim may bind to.
     Raises: ClaimsError with file, line and field.
     """
-    where = f"{path.parent.name}/{path.name}"
+    where = where or f"{path.parent.name}/{path.name}"
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -136,10 +138,10 @@ def load_claims(path: Path = CLAIMS_FILE) -> Claims:
         ) from None
     except UnicodeDecodeError as error:
         raise ClaimsError(f"is not UTF-8: {error.reason} at byte {error.start}", where=where) from None
-    return parse_claims(text, where=where)
+    return parse_claims(text, where=where, below=below)
 
 
-def parse_claims(text: str, *, where: str = "lanes/claims.toml") -> Claims:
+def parse_claims(text: str, *, where: str = "lanes/claims.toml", below: Sequence[str] = FOLDERS) -> Claims:
     """Check the text of a claims file and return its claims."""
     try:
         document = tomllib.loads(text)
@@ -160,7 +162,7 @@ def parse_claims(text: str, *, where: str = "lanes/claims.toml") -> Claims:
         raise ClaimsError(message, where=where, expected="tables that start [[claim]]")
     claims: dict[str, Claim] = {}
     for table, start in zip(tables, lines, strict=False):
-        claim = _Table(table, text, start, where).claim()
+        claim = _Table(table, text, start, where, below).claim()
         if claim.id in claims:
             raise ClaimsError(
                 f"claim {claim.id!r} is there twice, first in line {claims[claim.id].line}",
@@ -183,11 +185,14 @@ def _near(name: str, known: Sequence[str]) -> str:
 class _Table:
     """One [[claim]] table while it is being checked."""
 
-    def __init__(self, table: Mapping[str, object], text: str, start: int, where: str) -> None:
+    def __init__(
+        self, table: Mapping[str, object], text: str, start: int, where: str, below: Sequence[str] = FOLDERS
+    ) -> None:
         self._table = table
         self._text = text
         self._start = start
         self._where = where
+        self._below = below
 
     def claim(self) -> Claim:
         for name in self._table:
@@ -284,8 +289,10 @@ class _Table:
     def _folders(self) -> tuple[str, ...]:
         folders = self._texts("folders")
         for folder in folders:
-            if not folder.startswith("lanes/") or folder.endswith("/") or ".." in folder.split("/"):
+            is_below = any(f"{folder}/".startswith(f"{each}/") for each in self._below)
+            if not is_below or folder == "lanes" or folder.endswith("/") or ".." in folder.split("/"):
+                places = " or ".join(f"{each}/" for each in self._below)
                 self._fail(
-                    "folders", f"folder {folder!r} is malformed", "a path from lanes/ on, without a slash at the end"
+                    "folders", f"folder {folder!r} is malformed", f"a path from {places} on, without a slash at the end"
                 )
         return folders

@@ -21,6 +21,7 @@ from lanes.errors import LanesError, UsageError, compose_message
 from lanes.options import (
     MAX_NUMBER,
     MAX_WORKERS,
+    Parser,
     build_parser,
     parse_number,
     parse_out,
@@ -45,9 +46,9 @@ from lanes.runner import (
 )
 from lanes.subject import current_subject
 from reports.board import Board
+from reports.merge import is_merged
 from reports.output import build_reports, claims_of, show_board
 from reports.proof_words import proofs_exit_code, result_lines, total_line
-from reports.merge import is_merged
 from reports.verdict import EVERYTHING, Asked
 
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
@@ -58,6 +59,7 @@ OVERVIEW = """\
 usage: lanes COMMAND [options]
 
 commands:
+  init [DIR]     give a project its lanes: tox.ini, claims, a first test per lane, workflows for two forges
   run LANE       run one lane: unit, snapshot, replay, offline or real
   report         fold the evidence of every lane into one board
   demo           show one journey as it happens, then the board
@@ -98,6 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     commands: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], int]] = {
+        "init": _init,
         "run": _run,
         "report": _report,
         "demo": _demo,
@@ -124,6 +127,26 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     near = difflib.get_close_matches(word, [*commands, *LANES], n=1)
     hint = f"; did you mean {'run ' if near[0] in LANES else ''}{near[0]}?" if near else ""
     raise UsageError(f"{word[:60]!r} is no command{hint}", expected=f"one of {', '.join(commands)}")
+
+
+def _init(arguments: Sequence[str], _environ: Mapping[str, str]) -> int:
+    from lanes.starter import FIRST_AGENT, FOLDER, REQUIREMENT, Wish, start_project, told
+
+    parser = Parser(
+        prog="lanes init",
+        description="Give a project its lanes: tox.ini, claims, a first test per lane, and workflows for two forges.",
+        epilog="example: lanes init --package my_agent",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("folder", nargs="?", default=".", metavar="DIR", help="the project's root, this folder; made if need be")
+    add("--package", default=FIRST_AGENT, metavar="NAME", help="the package that evidence is about, if there is one")
+    add("--tests", default=FOLDER, metavar="DIR", help=f"where the tests go, one folder a lane; {FOLDER} by default")
+    add("--requirement", default=REQUIREMENT, metavar="TEXT", help="how pip finds this program: a version, or a wheel")
+    options = parser.parse_args(list(arguments))
+    wish = Wish(Path(options.folder).resolve(), options.package, options.requirement, options.tests)
+    sys.stdout.write(told(wish, start_project(wish)))
+    return EXIT_PASSED
 
 
 def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -183,13 +206,6 @@ def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     return _show(parse_out(root, options.out), root, environ, asked, required=required)
 
 
-def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    options = build_parser("demo", "Show one journey as it happens, then the board.", "lanes demo").parse_args(
-        list(arguments)
-    )
-    from lanes.demo import show_journey
-
-    root = parse_root(options.root, needs_lanes=False)
 def _answer(name: str) -> Callable[[Sequence[str], Mapping[str, str]], int]:
     """A command that only reads boards and evidence, and answers in words."""
 
@@ -204,6 +220,13 @@ def _answer(name: str) -> Callable[[Sequence[str], Mapping[str, str]], int]:
     return run
 
 
+def _demo(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    options = build_parser("demo", "Show one journey as it happens, then the board.", "lanes demo").parse_args(
+        list(arguments)
+    )
+    from lanes.demo import show_journey
+
+    root = parse_root(options.root, needs_lanes=False)
     out = parse_out(root, options.out)
     code = show_journey(_write_now)
     _show(out, root, environ, EVERYTHING)  # what a person sees here is the journey, not a judgement

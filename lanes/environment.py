@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lanes.guard import GUARD_VARIABLE, SPOOL_VARIABLE, encode_rule
+from lanes.guard import GUARD_VARIABLE, LOOP_PACKAGE, PACKAGE_VARIABLE, SPOOL_VARIABLE, encode_rule
 from lanes.namespace import OUTER_VARIABLE
 from lanes.policy import DUMMY_KEY, MODULES_REFUSED_WITH_KEY, MODULES_REFUSED_WITHOUT_KEY, LanePolicy
 from lanes.providers import Provider
@@ -95,8 +95,9 @@ def build_environment(
     providers: Sequence[Provider],
     shard: str = "1/1",
     server: str = "",
+    package: str = LOOP_PACKAGE,
 ) -> LaneEnvironment:
-    """Build the environment of a lane from the one it was started in; server is the HOST:PORT that it started itself."""
+    """Build the environment of a lane from the one it was started in; server is the HOST:PORT it started itself."""
     names = _KEPT | _KEPT_WITHOUT_KEY if policy.keyless else _KEPT
     kept = {name: value for name, value in environ.items() if name in names or name.startswith("LC_")}
     keys = {name for name, value in environ.items() if is_key_name(name) and value.strip()}
@@ -118,6 +119,7 @@ def build_environment(
         RUN_VARIABLE: run_id,
         SHARD_VARIABLE: shard,
         SPOOL_VARIABLE: str(spool),
+        PACKAGE_VARIABLE: package,
         OUTER_VARIABLE: outside,
         GUARD_VARIABLE: encode_rule(policy.name, policy.network, refused_modules(policy), hosts),
     }

@@ -23,6 +23,7 @@ ITEM_VARIABLE = "LANES_ITEM"
 REFUSALS_FILE = "refusals.jsonl"
 CANARIES_FILE = "canaries.jsonl"
 UNSEEN_FILE = "unseen.jsonl"
+PACKAGE_VARIABLE = "LANES_PACKAGE"  # the package that evidence is about; empty where it is about no package
 LOOP_PACKAGE = "harness"
 
 CANARY_ADDRESS = ("192.0.2.1", 9)  # RFC 5737, set aside for documentation: no host on earth answers there
@@ -79,18 +80,27 @@ class Guard:
         "module",
         "modules",
         "network",
+        "package",
         "spool",
         "start",
     )
 
     def __init__(
-        self, lane: str, network: str, *, modules: Sequence[str] = (), hosts: Sequence[str] = (), spool: str = ""
+        self,
+        lane: str,
+        network: str,
+        *,
+        modules: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+        spool: str = "",
+        package: str = LOOP_PACKAGE,
     ) -> None:
         self.lane = lane
         self.network = network
         self.modules = frozenset(modules)
         self.hosts = frozenset(host.lower() for host in hosts)
         self.spool = spool
+        self.package = package
         self.item: str | None = None
         self.module: str | None = None
         self.start = NOT_SHOWN
@@ -138,7 +148,7 @@ class Guard:
     def note_canary(self, when: str) -> str:
         """Try the canaries and leave a line about the outcome in the spool."""
         outcome = self.probe()
-        loop = getattr(sys.modules.get(LOOP_PACKAGE), "__file__", None)
+        loop = getattr(sys.modules.get(self.package), "__file__", None)
         self._append(CANARIES_FILE, pid=os.getpid(), when=when, outcome=outcome, item=self._current_item(), loop=loop)
         return outcome
 
@@ -272,7 +282,8 @@ def install_from_environment() -> bool:
         return False
     lane, network, modules, hosts = value.split(";")
     spool = os.environ.get(SPOOL_VARIABLE, "")
-    install(Guard(lane, network, modules=modules.split(","), hosts=hosts.split(","), spool=spool))
+    package = os.environ.get(PACKAGE_VARIABLE, LOOP_PACKAGE)
+    install(Guard(lane, network, modules=modules.split(","), hosts=hosts.split(","), spool=spool, package=package))
     return True
 
 

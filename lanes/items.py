@@ -159,14 +159,14 @@ class ItemHooks:
         return self._run
 
     def _find_problem(self, items: Sequence[pytest.Item]) -> str | None:
-        lane = self._run.policy.name
+        policy = self._run.policy
         for item in items:
-            if not item.nodeid.startswith(f"lanes/{lane}/"):
+            if not item.nodeid.startswith(f"{policy.home}/"):
                 return compose_message(
-                    f"a test outside lanes/{lane} cannot run in lane {lane!r}",
+                    f"a test outside {policy.home} cannot run in lane {policy.name!r}",
                     "USAGE",
                     where=item.nodeid,
-                    fix=f"name files below lanes/{lane}; the folder of a test decides its lane",
+                    fix=f"name files below {policy.home}; the folder of a test decides its lane",
                 )
             try:
                 self._run.claims.check_ids(_marked_claims(item), where=item.nodeid)
@@ -311,7 +311,8 @@ def _is_whole_lane(config: pytest.Config, run: LaneRun) -> bool:
 def _is_other_environment(path: Path, run: LaneRun) -> bool:
     """Whether a folder is the part of the lane that an environment with a policy of its own runs."""
     other = lane_of_environment(LOCAL_ENVIRONMENT)
-    return run.policy.name == other.name and not run.policy.part and path == run.root / other.suite
+    own = run.root / run.policy.home / other.part
+    return run.policy.name == other.name and not run.policy.part and path == own
 
 
 def _holds_no_tests(path: Path, config: pytest.Config) -> bool:

@@ -11,17 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanes.claims import Claims, load_claims
+from lanes.claims import Claims
 from lanes.environment import LANE_VARIABLE, MARK_VARIABLE, RUN_VARIABLE, SHARD_VARIABLE, TOX_VARIABLE
 from lanes.errors import GuardError
 from lanes.guard import SPOOL_VARIABLE
 from lanes.namespace import OUTER_VARIABLE, measure_depth
 from lanes.policy import LOCAL_ENVIRONMENT, LanePolicy, lane_of_environment, lane_policy
+from lanes.project import claims_of, load_project
 from lanes.record import Json, Subject
 from lanes.record_form import subject_from_json
 from lanes.spool import FACTS_FILE, read_document
-
-CLAIMS_PATH = Path("lanes") / "claims.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +72,23 @@ class LaneRun:
 def load_lane_run(root: Path) -> LaneRun:
     """Load what the runner left for this process.
 
-    Raises: GuardError when no runner did; ClaimsError for a claims file that cannot be read.
+    Raises: GuardError when no runner did; UsageError for a project or claims file that cannot be read.
     """
     spool = Path(os.environ.get(SPOOL_VARIABLE, ""))
     facts = read_document(spool / FACTS_FILE)
     if facts is None:
         raise GuardError("no lane run prepared this process", fix="start lanes with `lanes run LANE`")
     index, _, total = os.environ[SHARD_VARIABLE].partition("/")
-    claims_file = root / CLAIMS_PATH
+    project = load_project(root)
     return LaneRun(
-        policy=_policy(os.environ[LANE_VARIABLE], os.environ.get(MARK_VARIABLE, "")),
+        policy=project.place(_policy(os.environ[LANE_VARIABLE], os.environ.get(MARK_VARIABLE, ""))),
         run_id=os.environ[RUN_VARIABLE],
         root=root,
         spool=spool,
         shard_index=int(index),
         shard_total=int(total),
         subject=subject_from_json(facts["subject"]),
-        claims=load_claims(claims_file) if claims_file.exists() else Claims(),
+        claims=claims_of(project),
         depth=measure_depth(os.environ.get(OUTER_VARIABLE, ""), guarded=True),
         mark=os.environ.get(MARK_VARIABLE, ""),
         tox_environment=os.environ.get(TOX_VARIABLE, ""),

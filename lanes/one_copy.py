@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lanes.errors import UsageError
-from lanes.subject import PACKAGE, digest_package, imported_folder
+from lanes.project import load_project
+from lanes.subject import digest_package, imported_folder
 
-_PACKAGES = (PACKAGE, "mock_provider", "lanes")
 _LOOK_TIMEOUT_S = 60
 _LOOK = """
 import importlib.util, json, os, sys
@@ -32,10 +32,11 @@ def check_one_copy(root: Path, lane: str) -> None:
     Shape: two places with equal files are the same copy. A package that nobody finds is no matter.
     Raises: UsageError that names the package and both places, code OTHER_COPY.
     """
-    ours = {name: imported_folder(name) for name in _PACKAGES}
+    packages = tuple(filter(None, (load_project(root).package, "mock_provider", "lanes")))
+    ours = {name: imported_folder(name) for name in packages}
     views = {
-        "its tests": _folders(root),
-        "the programs its tests start": _folders(Path(root.anchor), "-P"),
+        "its tests": _folders(root, packages),
+        "the programs its tests start": _folders(Path(root.anchor), packages, "-P"),
     }
     for whose, folders in views.items():
         for name, place in ours.items():
@@ -69,10 +70,10 @@ def _is_equal(one: Path, other: Path) -> bool:
     return digest_package(one) == digest_package(other)
 
 
-def _folders(where: Path, *options: str) -> dict[str, Path | None]:
+def _folders(where: Path, packages: Sequence[str], *options: str) -> dict[str, Path | None]:
     """Where a Python child with these options finds the packages, when it is started in that folder."""
     done = subprocess.run(
-        [sys.executable, *options, "-c", _LOOK, *_PACKAGES],
+        [sys.executable, *options, "-c", _LOOK, *packages],
         cwd=where,
         capture_output=True,
         timeout=_LOOK_TIMEOUT_S,

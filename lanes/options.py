@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from lanes.bundle import MAX_SHARDS
 from lanes.errors import UsageError
+from lanes.project import load_project
 
 OUT = Path("reports") / "out"
 MAX_WORKERS = 64  # of one machine; more would be a slip
@@ -46,9 +47,10 @@ def parse_root(text: str, *, needs_lanes: bool = True) -> Path:
     root = Path(text).resolve()
     if not root.is_dir():
         raise UsageError(f"there is no folder {text!r}", where="--root", expected="the root of a project with lanes")
-    if needs_lanes and not (root / "lanes").is_dir():
-        message = "there is no folder lanes here"
-        raise UsageError(message, where=str(root), fix="start in the project's root, or name it: --root DIR")
+    if needs_lanes and not (project := load_project(root)).has_lanes:
+        message = f"there is no folder {'of a lane' if project.is_declared else 'lanes'} here"
+        fix = "start in the project's root, or name it: --root DIR; `lanes init` gives a project its lanes"
+        raise UsageError(message, where=str(root), fix=fix)
     return root
 
 

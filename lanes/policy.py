@@ -41,7 +41,8 @@ class LanePolicy:
 
     Shape: `ceiling` is the strongest class its records may have; `network` the addresses its processes may reach;
     `keys` says whether provider keys are kept; `channels` are the kinds of channel that its tests can get; `part` is
-    the folder in the lane's own that this environment of it runs, empty for all of it.
+    the folder in the lane's own that this environment of it runs, empty for all of it; `folder` is the lane's own,
+    where a project keeps its tests elsewhere.
     Limits: `retries` further attempts after a failed one; every attempt is kept and shown.
     """
 
@@ -53,6 +54,7 @@ class LanePolicy:
     channels: frozenset[Channel]
     text: ColumnText
     part: str = ""
+    folder: str = ""
 
     @property
     def keyless(self) -> bool:
@@ -65,9 +67,14 @@ class LanePolicy:
         return self.ceiling == "live"
 
     @property
+    def home(self) -> str:
+        """The folder of the lane, from the project's root."""
+        return self.folder or f"lanes/{self.name}"
+
+    @property
     def suite(self) -> str:
-        """The folder of its tests, from the project's root."""
-        return f"lanes/{self.name}/{self.part}" if self.part else f"lanes/{self.name}"
+        """The folder of the tests that run, from the project's root."""
+        return f"{self.home}/{self.part}" if self.part else self.home
 
     @property
     def heading(self) -> str:

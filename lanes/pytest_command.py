@@ -20,6 +20,7 @@ from lanes.policy import LanePolicy
 # The plugins of a lane, by the module they stand in. Nothing else is loaded: what happens to be installed changes no
 # lane. A plugin is named as its distribution names it, because some look for each other by these names.
 _PLUGINS = {"anyio": "anyio.pytest_plugin", "timeout": "pytest_timeout", "hypothesispytest": "_hypothesis_pytestplugin"}
+_OWN_PLUGINS = {"lanes.channel_fixture": "lanes.channel_fixture", "lanes.plugin": "lanes.plugin"}
 _PLUGINS_WITHOUT_KEY = {"respx": "respx.plugin", "mock_provider.pytest_fixtures": "mock_provider.pytest_fixtures"}
 _ORDER_PLUGIN = {"random_order": "random_order.plugin"}
 _WORKER_PLUGIN = {"xdist": "xdist.plugin"}
@@ -121,7 +122,7 @@ def check_arguments(root: Path, policy: LanePolicy, arguments: Sequence[str]) ->
     for path in found.paths:
         if not (root / path.partition("::")[0]).exists():
             message = f"there is no file or folder {path.partition('::')[0]!r} here"
-            raise UsageError(message, where=where, fix=f"name files below lanes/{policy.name}, or none for all of them")
+            raise UsageError(message, where=where, fix=f"name files below {policy.home}, or none for all of them")
     return PytestArguments(tuple(arguments), tuple(found.paths))
 
 
@@ -139,7 +140,7 @@ def build_command(
         plugins |= _WORKER_PLUGIN
         # only `load` survives a worker that dies, and a new worker would hide that one did
         spread = ("-n", workers, "--dist=load", "--max-worker-restart=0")
-    plugins["lanes.plugin"] = "lanes.plugin"  # behind those whose modules it loads too: pytest wants them fresh
+    plugins |= _OWN_PLUGINS  # behind those whose modules it loads too: pytest wants them fresh
     target = () if arguments.paths else (policy.suite,)
     loaded = [each for name, module in plugins.items() if _is_there(module) for each in ("-p", name)]
     fixed = ("--rootdir", str(root), "--import-mode=importlib", "-p", "no:cacheprovider")

@@ -31,6 +31,7 @@ from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.namespace import Entry, enter_namespace, namespace_id
 from lanes.one_copy import check_loops, check_one_copy
 from lanes.policy import LANES, LanePolicy, Marker
+from lanes.project import load_project
 from lanes.providers import TABLE, Provider, has_key, load_providers
 from lanes.pytest_command import PytestArguments, build_command, check_arguments
 from lanes.record import Subject, digest_bytes, group_to_json
@@ -49,7 +50,7 @@ EXIT_NOTHING_RUN = 5
 
 # What pytest says, in the words of a lane. Its internal error (3) means that nothing it said can be believed.
 _PYTEST_EXITS = {0: EXIT_PASSED, 1: EXIT_FAILED, 2: EXIT_USAGE, 3: EXIT_VOID, 4: EXIT_USAGE, 5: EXIT_NOTHING_RUN}
-_CONFIGURATION_FILES = ("tox.ini", "pyproject.toml", "lanes/claims.toml")
+_CONFIGURATION_FILES = ("tox.ini", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
 
     Raises: UsageError before any test was started and any evidence written.
     """
+    project = load_project(request.root)
+    request = replace(request, policy=project.place(request.policy))
     arguments = check_arguments(request.root, request.policy, request.pytest_arguments)
     providers = load_providers()
     with _held_place(request, _mark_of(request, environ)):
@@ -253,6 +256,7 @@ class _Run:
             outside=outside,
             providers=self._providers,
             shard=f"{request.shard_index}/{request.shard_total}",
+            package=load_project(request.root).package,
         )
 
     def _write_facts(self, environment: LaneEnvironment) -> None:
@@ -340,5 +344,6 @@ def _run_to_the_end(command: Sequence[str], variables: Mapping[str, str], root: 
 
 
 def _configuration(root: Path) -> dict[str, str]:
-    files = {name: root / name for name in _CONFIGURATION_FILES} | {"lanes/providers.toml": TABLE}
+    names = (*_CONFIGURATION_FILES, load_project(root).claims)
+    files = {name: root / name for name in names} | {"lanes/providers.toml": TABLE}
     return {name: digest_bytes(path.read_bytes()) for name, path in files.items() if path.is_file()}

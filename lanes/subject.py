@@ -14,10 +14,9 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from lanes.project import Project, load_project
 from lanes.record import Subject, digest_bytes, digest_json
 
-PACKAGE = "harness"
-LOCK_FOLDER = "requirements"
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "out", ".git", ".tox", ".venv", "node_modules", "build", "dist"})
 _GIT_TIMEOUT_S = 60
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -27,18 +26,21 @@ def current_subject(root: Path, *, package_folder: Path | None = None) -> Subjec
     """The subject of the tree at root, as this interpreter would import its loop.
 
     Shape: without git (or in somebody else's repository) commit is empty and tree is a digest of the source files.
-    Limits: package_folder is for tests; by default the place the interpreter imports the loop package from.
+    The loop is the project's package as imported, or the files that it names instead.
+    Limits: package_folder is for tests; by default the place the interpreter imports the package from.
+    Raises: UsageError for a table [tool.lanes] that cannot be read, or a package that is not there.
     """
     root = root.resolve()
-    place = package_folder or imported_folder(PACKAGE)
+    project = load_project(root)
+    place = package_folder or project.imported_package()
     commit, tree, dirty_digest = _git_facts(root)
     return Subject(
         commit=commit,
-        tree=tree or _digest_files(root, _source_files(root)),
+        tree=tree or _digest_files(root, _source_files(project)),
         dirty=bool(dirty_digest),
         dirty_digest=dirty_digest,
-        lock_digest=_digest_files(root, sorted((root / LOCK_FOLDER).glob("*.txt"))),
-        loop_digest=digest_package(place) if place is not None else "",
+        lock_digest=_digest_files(root, sorted({path for each in project.locks for path in root.glob(each)})),
+        loop_digest=_loop_digest(project, place),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=f"{platform.system()} {platform.machine()}",
     )
@@ -81,10 +83,24 @@ def _is_source(path: Path, root: Path) -> bool:
     return path.is_file() and not _SKIPPED_FOLDERS.intersection(path.relative_to(root).parts)
 
 
-def _source_files(root: Path) -> list[Path]:
-    folders = [root / name for name in (PACKAGE, "mock_provider", "lanes", "reports")]
-    found = [path for folder in folders for path in folder.rglob("*") if _is_source(path, root)]
-    found += [root / name for name in ("pyproject.toml", "tox.ini") if (root / name).is_file()]
+def _loop_digest(project: Project, place: Path | None) -> str:
+    if project.sources:
+        return _digest_files(project.root, _files_below(project.root, project.sources))
+    return digest_package(place) if place is not None else ""
+
+
+def _source_files(project: Project) -> list[Path]:
+    own = (project.package, *project.sources, *project.folders.values(), project.claims)
+    ours = () if project.is_declared else ("mock_provider", "lanes", "reports")
+    return _files_below(project.root, [*filter(None, own), *ours, "pyproject.toml", "tox.ini"])
+
+
+def _files_below(root: Path, names: Iterable[str]) -> list[Path]:
+    """The source files that are named or lie in a named folder, each once, in order."""
+    found: set[Path] = set()
+    for name in names:
+        path = root / name
+        found.update(each for each in (path, *path.rglob("*")) if _is_source(each, root))
     return sorted(found)
 
 

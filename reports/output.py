@@ -15,9 +15,11 @@ from pathlib import Path
 
 from lanes.bundle import find_bundles
 from lanes.bundle_reading import digest_bundle, read_bundle
-from lanes.claims import Claims, load_claims
+from lanes.claims import Claims
 from lanes.errors import UsageError
 from lanes.local_table import LOCAL_NAME, load_local_row
+from lanes.project import claims_of as claims_of_project
+from lanes.project import load_project
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
 from lanes.providers import TABLE, Provider, load_providers, trust_store_digest
@@ -38,11 +40,10 @@ from reports.verdict import EVERYTHING, Asked, exit_code
 
 FILE_WIDTH = 120
 HTTPS_PORT = 443
-CLAIMS = Path("lanes") / "claims.toml"
 TEXT, MARKDOWN, JSON, HTML = "board.txt", "board.md", "board.json", "board.html"
 Render = Callable[[], Iterable[str]]  # the pieces of one file, in order; a large board is never one text in memory
 _COLUMN_FILES = ("junit-*.xml", "column-*.md", "ctrf-*.json", "statement-*.json")
-_CONFIGURATION = ("tox.ini", "pyproject.toml", "lanes/policy.py", "lanes/claims.toml", "lanes/providers.toml")
+_CONFIGURATION = ("tox.ini", "pyproject.toml", "lanes/policy.py", "lanes/providers.toml")
 
 
 def build_reports(
@@ -167,7 +168,7 @@ def configuration_digests(root: Path) -> dict[str, str]:
     """What configures a run, by name: SHA-256 of each file that is there."""
     return {
         name: hashlib.sha256((root / name).read_bytes()).hexdigest()
-        for name in _CONFIGURATION
+        for name in (*_CONFIGURATION, load_project(root).claims)
         if (root / name).is_file()
     }
 
@@ -188,8 +189,7 @@ def wants_colour(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
 
 def claims_of(root: Path) -> Claims:
     """The claims of a project; none where it has no claims file."""
-    path = root / CLAIMS
-    return load_claims(path) if path.exists() else Claims()
+    return claims_of_project(load_project(root))
 
 
 def provider_rows(providers: tuple[Provider, ...], table: Path = TABLE) -> dict[str, ProviderRow]:
