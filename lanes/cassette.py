@@ -28,67 +28,12 @@ from lanes.errors import CassetteError
 from lanes.expected import diff_json
 from lanes.normalize import Json, Place, replace_places
 from lanes.piece_stream import PieceStream, cut, cut_at_events
-from lanes.recorded_origin import PROOF_FIELD, origin_problem
+from lanes.recorded_origin import PROOF_FIELD, origin_problem, weights_of
 from lanes.redaction import Redactor
 
 FORMAT_VERSION = 1
 MAX_INTERACTIONS = 50  # a story with more requests is two stories; matching costs grow with every entry
 MISS_STATUS = 400  # real clients do not retry it, so the mistake shows at once
-REQUEST_FIELDS = frozenset({"method", "uri", "body", "headers"})
-RESPONSE_FIELDS = frozenset({"status", "headers", "body", "pieces", "origin"})
-ORIGIN_FIELDS = frozenset(
-    {
-        "class", "recorded_at", "host", "requested_model", "reported_model", "provider_id", "commit", "recorder",
-        "live_proof_digest", "seal",
-    }
-)  # fmt: skip
-
-
-def canonical_json(value: Json) -> bytes:
-    """One spelling for one value; 1, 1.0 and true stay three values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def digest_of(data: bytes) -> str:
-    """A SHA-256 digest as it is written in evidence."""
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def request_view(method: str, url: str, body: bytes, *, redactor: Redactor, places: Sequence[Place]) -> Json:
-    """What a request is matched by: method, path, and the body without secrets and without this run's folders."""
-    cleaned_url = httpx.URL(redactor.url(url))
-    text = replace_places(body.decode("utf-8", errors="backslashreplace"), places)
-    try:
-        parsed: Json = json.loads(text, object_pairs_hook=_pairs)
-    except ValueError:
-        parsed = text
-    query = cast("Json", sorted([name, value] for name, value in cleaned_url.params.multi_items()))
-    return {"method": method.upper(), "path": cleaned_url.path, "query": query, "body": redactor.json(parsed)}
-
-
-def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object; a key given twice makes it another request, so it may not vanish."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        found["duplicate keys"] = [[key, value] for key, value in pairs]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Interaction:
-    """One recorded exchange as it stands in the file.
-
-    Shape: doubt says why an answer that calls itself a model's counts as scripted; empty for any other.
-    """
-
-    view: Json
-    digest: str
-    answer_class: str
-    origin: Mapping[str, Json]
-    doubt: str = ""
-    status: int = 200
-    header_names: tuple[str, ...] = ()
-    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,79 +76,20 @@ def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transie
         document = yaml.load(data.decode("utf-8"), Loader=yaml.CSafeLoader)
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         what = f"cannot be decoded: {str(error).splitlines()[0]}"
-        raise _damaged(name, what, code="CASSETTE_UNDECODABLE") from None
-    _check_fields(document, frozenset({"version", "interactions"}), name)
+        raise damaged(name, what, code="CASSETTE_UNDECODABLE") from None
+    check_fields(document, frozenset({"version", "interactions"}), name)
     if document["version"] != FORMAT_VERSION:
-        raise _damaged(name, f"version is {document['version']!r}", f"version {FORMAT_VERSION}")
+        raise damaged(name, f"version is {document['version']!r}", f"version {FORMAT_VERSION}")
     entries = document["interactions"]
     if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_INTERACTIONS:
         count = len(entries) if isinstance(entries, list) else "no list of"
-        raise _damaged(name, f"{count} interactions", f"1 to {MAX_INTERACTIONS}")
+        raise damaged(name, f"{count} interactions", f"1 to {MAX_INTERACTIONS}")
     interactions = tuple(
-        _check_interaction(entry, f"{name}, interaction {index}", redactor, keeps_transient=keeps_transient)
+        Interaction(entry, f"{name}, interaction {index}", redactor, keeps_transient=keeps_transient)
         for index, entry in enumerate(entries, 1)
     )
     check_ids([interaction.origin for interaction in interactions], name)
     return CassetteFile(path=path, name=name, digest=digest_of(data), interactions=interactions)
-
-
-def _check_interaction(entry: object, where: str, redactor: Redactor, *, keeps_transient: bool) -> Interaction:
-    _check_fields(entry, frozenset({"request", "response"}), where)
-    entry = cast("dict[str, object]", entry)
-    _check_fields(entry["request"], REQUEST_FIELDS, f"{where}, request")
-    _check_fields(entry["response"], RESPONSE_FIELDS, f"{where}, response")
-    request = cast("dict[str, Json]", entry["request"])
-    response = cast("dict[str, Json]", entry["response"])
-    proven = {PROOF_FIELD} if isinstance(response["origin"], dict) and PROOF_FIELD in response["origin"] else set()
-    _check_fields(response["origin"], ORIGIN_FIELDS | proven, f"{where}, response.origin")
-    origin = cast("dict[str, Json]", response["origin"])
-    body = response["body"]
-    if not isinstance(body, dict) or set(body) != {"string"} or not isinstance(body["string"], str):
-        raise _damaged(f"{where}, response.body", "is not text", "an object with the text under string")
-    if not isinstance(request["body"], str) or not isinstance(request["uri"], str):
-        raise _damaged(f"{where}, request", "body or uri is not text", "texts")
-    pieces = response["pieces"] if isinstance(response["pieces"], list) else []
-    sizes = [piece[1] for piece in pieces if isinstance(piece, list) and len(piece) == 2]
-    whole = len(body["string"].encode("utf-8"))
-    if not all(isinstance(size, int) for size in sizes) or sum(cast("list[int]", sizes)) != whole:
-        raise _damaged(f"{where}, response.pieces", f"do not add up to the body's {whole} bytes", "[[ms, bytes], …]")
-    view = request_view(
-        str(request["method"]), request["uri"], request["body"].encode("utf-8"), redactor=redactor, places=()
-    )
-    check_status(response["status"], where, keeps_transient=keeps_transient)
-    check_model(origin, view["body"] if isinstance(view, dict) else None, where)
-    digest = digest_of(canonical_json(view))
-    doubt = ""
-    if origin["class"] == "live":
-        sealed = origin["seal"] == seal_of(digest, body["string"], origin)
-        doubt = origin_problem(origin) if sealed else "it was altered after it was recorded"
-    live = origin["class"] == "live" and not doubt
-    code = cast("dict[str, int]", response["status"])["code"]
-    names = tuple(response["headers"]) if isinstance(response["headers"], dict) else ()
-    return Interaction(view, digest, "recorded" if live else "scripted", origin, doubt, code, names, body["string"])
-
-
-def seal_of(request_digest: str, body: str, origin: Mapping[str, Json]) -> str:
-    """The digest that ties an origin to its exchange: one byte changed by hand and the entry counts as scripted."""
-    facts: dict[str, Json] = {key: value for key, value in origin.items() if key != "seal"}
-    return digest_of(canonical_json({"request": request_digest, "body": body, "origin": facts}))
-
-
-def _check_fields(value: object, wanted: frozenset[str], where: str) -> None:
-    if not isinstance(value, dict):
-        expected = f"an object with {', '.join(sorted(wanted))}"
-        raise _damaged(where, "is not an object", expected, code="CASSETTE_FIELD")
-    unknown = sorted(str(key) for key in set(value) - wanted)
-    missing = sorted(wanted - set(value))
-    if unknown or missing:
-        what = f"unknown field {unknown[0]!r}" if unknown else f"field {missing[0]!r} is missing"
-        raise _damaged(where, what, f"exactly {', '.join(sorted(wanted))}", code="CASSETTE_FIELD")
-
-
-def _damaged(
-    where: str, what: str, expected: str = "the file as it was recorded", code: str = "CASSETTE_DAMAGED"
-) -> CassetteError:
-    return CassetteError(what, where=where, expected=expected, fix="restore the file, or record it again", code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +159,7 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
             "digest": self.file.digest,
             "oldest_recorded_at": dates[0] if dates else None,
             "recorded_model": origins[0]["reported_model"],
+            "recorded_weights": weights_of(origins[0]),
             "recorded_host": origins[0]["host"],
             "recorded_commit": origins[0]["commit"],
             "entries": len(origins),

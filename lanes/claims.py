@@ -76,6 +76,10 @@ class Claim:
         lane, _colon, endpoint = column_id.partition(":")
         return lane in self.lanes and (lane != "real" or self.local == (endpoint == "local"))
 
+    def may_fill(self, column_id: str) -> bool:
+        """Whether evidence of the claim fills a cell of that column, also where it does not ask for one."""
+        return column_id.partition(":")[0] in self.lanes
+
     def answers_needed(self, lane: str) -> int:
         """The least number of model answers an observation of this claim must hold in a lane."""
         asked = self.min_answers.get(lane, 0)

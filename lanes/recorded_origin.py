@@ -60,6 +60,14 @@ def origin_problem(origin: Mapping[str, Json]) -> str:
     return _local_problem(origin, proof) if "local" in proof else _hosted_problem(origin, proof)
 
 
+def weights_of(origin: Mapping[str, Json]) -> str | None:
+    """The digest of the weights that answered, where the model was served on the recording machine itself."""
+    proof = origin.get(PROOF_FIELD)
+    served = proof.get("local") if isinstance(proof, Mapping) else None
+    digest = served.get("model_digest") if isinstance(served, Mapping) else None
+    return digest if isinstance(digest, str) else None
+
+
 def _usage_problem(proof: Mapping[str, Json]) -> str:
     status, usage = proof.get("status"), proof.get("usage")
     if isinstance(status, int) and status >= _ERROR_STATUS:

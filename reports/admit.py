@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from lanes.record import Record, Subject
-from reports.admit_local import check_local
+from reports.admit_local import check_local, local_note
 from reports.facts import (
     address_of,
     endpoints,
@@ -347,6 +347,8 @@ def _proof_facts(record: Record, admission: Admission) -> dict[str, object]:
     notes: list[str] = []
     if row is not None and not row.issues_id and not local:
         notes.append(f"{row.name} issues no response id")
+    if local:
+        notes.append(local_note(record))
     if facts.get("tunnel"):
         notes.append(f"through the tunnel {facts['tunnel']}")
     return {

@@ -58,3 +58,10 @@ def check_local(record: Record, admission: Admission) -> tuple[str, str] | None:
     if not is_text(local.get("server")):
         return "local", "the identity of the server is missing"
     return None
+
+
+def local_note(record: Record) -> str:
+    """Which weights answered and which server served them, for the cell."""
+    local = live_facts(record).get("local")
+    facts = local if isinstance(local, Mapping) else {}
+    return f"weights {str(facts.get('model_digest'))[:19]}, {facts.get('server')}"

@@ -180,7 +180,8 @@ def _cells(
     for column_id, items in by_claim.items():
         has_gap = column_id.partition(":")[0] in missing
         found = items.get(claim.id, ())
-        cells[column_id] = _cell(found, columns[column_id], has_gap=has_gap) if claim.asks(column_id) else None
+        is_shown = claim.asks(column_id) or (bool(found) and claim.may_fill(column_id))
+        cells[column_id] = _cell(found, columns[column_id], has_gap=has_gap) if is_shown else None
     return MappingProxyType(cells)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lanes.bundle import Bundle, BundleHeader, ExpectedItem
+from lanes.policy import LOCAL_ENVIRONMENT
 from lanes.record import Record, digest_json
 from reports.admit import ProviderRow, Refusal, provider_ids
 from reports.cells import Reason
@@ -20,7 +21,6 @@ from reports.missing import missing_items
 from reports.observed import Seen, fold_item, see
 from reports.soundness import FOREIGN, Findings, Rules, guard_down, has_been_judged, is_sound, is_tampered
 
-LOCAL_ENVIRONMENT = "real-local"
 LOCAL_COLUMN = "real:local"
 
 
@@ -131,7 +131,7 @@ def _answer_ids(record: Record) -> set[str]:
 
 
 def _column_of_bundle(header: BundleHeader) -> str:
-    return LOCAL_COLUMN if header.lane == "real" and header.tox_env == LOCAL_ENVIRONMENT else header.lane
+    return LOCAL_COLUMN if header.lane == "real" and header.lane_mark == LOCAL_ENVIRONMENT else header.lane
 
 
 def _column_of_record(record: Record, fallback: str, providers: Mapping[str, ProviderRow]) -> str:

@@ -94,7 +94,7 @@ def _void_reason(record: Record, policy: LanePolicy, admission: Admission) -> Re
 def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, guarded: bool) -> Judged:
     proof = Observed(record.record_id)
     notes = _recording_notes(record)
-    detail = "scripted" if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
+    detail = _scripted_detail(record) if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
     if record.verdict == "failed":
         return Judged(record, "failed", _failure_reason(record, is_ours=guarded), proof, detail, notes)
     if guarded and (down := _guard_down(record.guard)):
@@ -187,6 +187,13 @@ def _staleness(record: Record) -> str:
         return ", ".join(dict.fromkeys(found))
     age = (record.cassette or {}).get("age_days")
     return f"{age} d" if isinstance(age, int) and age > _limit(record, "stale_days", STALE_AFTER_DAYS) else ""
+
+
+def _scripted_detail(record: Record) -> str:
+    """That nobody recorded the answers, or which of them is no recording any more, and why."""
+    found = (record.cassette or {}).get("doubts")
+    doubts = [str(each) for each in found] if isinstance(found, list) else []
+    return f"scripted: {', '.join(doubts)}" if doubts else "scripted"
 
 
 def _recording_notes(record: Record) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from reports.soundness import Findings, Rules
 
 _GROUPS = (
     ("model", ("provider", "requested", "reported")),
-    ("cassette", ("id", "oldest_recorded_at", "age_days", "recorded_model", "entries", "consumed")),
+    ("cassette", ("id", "oldest_recorded_at", "age_days", "recorded_model", "recorded_weights", "entries", "consumed")),
     ("script", ("script_id", "entries", "consumed")),
     ("guard", ("depth",)),
     ("cost", ("usd", "in", "cached", "out", "reasoning", "price_table")),

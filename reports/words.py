@@ -5,7 +5,7 @@ Room: pure. The board and the renderers come in; none of them words a status of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lanes.policy import LanePolicy
 from lanes.record import REASONS, Attempt
@@ -147,13 +147,24 @@ def _recorded_sub_heading(policy: LanePolicy, items: Sequence[Item]) -> str:
     scripted = sum(1 for item in judged if item.provenance == "scripted")
     if recorded:
         dates = sorted(found for each in recorded if (found := each.get("cassette.oldest_recorded_at", "")[:10]))
-        models = sorted({found for each in recorded if (found := each.get("cassette.recorded_model", ""))})
+        models = sorted({found for each in recorded if (found := _recorded_model(each))})
         told = policy.sub_heading.replace("DATE", dates[0] if dates else "an unknown date")
         told = told.replace("MODEL", ", ".join(models) or "an unknown model")
         return told + (f"; {scripted} of {len(judged)} tests replay scripted answers" if scripted else "")
     if scripted:
         return "scripted answers replayed from session logs; no model spoke in them"
     return "recorded answers; nothing was replayed"
+
+
+def _recorded_model(properties: Mapping[str, str]) -> str:
+    """The model of a recording; one that was served on the recording machine is known by its weights."""
+    model, weights = properties.get("cassette.recorded_model", ""), properties.get("cassette.recorded_weights", "")
+    return f"{model} with weights {short_digest(weights)}" if model and weights else model
+
+
+def short_digest(digest: str) -> str:
+    """The beginning of a digest, long enough that no two weights share it."""
+    return digest[:19]
 
 
 def banner_text(proofs: Sequence[tuple[str, LiveProof]]) -> str:

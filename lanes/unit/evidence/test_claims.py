@@ -183,7 +183,7 @@ def test_the_first_journeys_are_pinned_in_snapshot_and_replayed() -> None:
 
     assert (bound["snapshot"], bound["replay"]) == (
         {"journey.fix-test", "journey.parallel-tools"},
-        {"journey.fix-test", "journey.resume-session", "journey.tool-failures"},
+        {*JOURNEYS} - {"journey.parallel-tools", "journey.max-tokens", "journey.shell-time-limit"},
     )
 
 
@@ -193,3 +193,21 @@ def test_every_room_of_the_unit_suite_belongs_to_a_claim_and_the_other_way_round
     rooms = {f"lanes/unit/{path.name}" for path in unit.iterdir() if any(path.glob("**/test_*.py"))}
 
     assert {folder for claim in claims for folder in claim.folders} == rooms
+
+
+@pytest.mark.parametrize(
+    ("local", "column", "expected"),
+    [
+        pytest.param(False, "real", True, id="hosted"),
+        pytest.param(False, "real:lab", True, id="private-endpoint"),
+        pytest.param(False, "real:local", False, id="not-for-a-tiny-model"),
+        pytest.param(True, "real:local", True, id="for-a-tiny-model"),
+        pytest.param(True, "real", False, id="only-for-a-tiny-model"),
+        pytest.param(True, "replay", True, id="other-lanes-as-ever"),
+        pytest.param(True, "unit", False, id="a-lane-it-does-not-ask-for"),
+    ],
+)
+def test_a_claim_asks_for_the_columns_that_its_model_can_fill(local: bool, column: str, expected: bool) -> None:
+    claim = Claim("a.b", "It holds.", "x", required=("replay",), optional=("real",), local=local)
+
+    assert claim.asks(column) == expected

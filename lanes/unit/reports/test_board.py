@@ -619,7 +619,7 @@ def test_a_local_model_has_a_column_of_its_own_and_leaves_the_real_one_empty(evi
     ) == (
         f"{NO_HOSTED} A model on this machine answered: small at this machine on 2031-03-04 (journey.fix-test).",
         "Real API, private endpoint local",
-        "passed 1",
+        "passed 1 (weights sha256:aaaaaaaaaaaa, llama 1.2)",
         "not run: lane not run",
     )
 
