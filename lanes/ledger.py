@@ -130,6 +130,9 @@ def _read(file: BinaryIO) -> tuple[Entry, ...]:
 
 
 def _append(file: BinaryIO, row: Mapping[str, Json]) -> None:
-    file.write(json.dumps(row).encode("ascii") + b"\n")
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(end - 1, 0))
+    torn = b"\n" if file.read(1) not in {b"", b"\n"} else b""  # what a process that died left must not swallow the next
+    file.write(torn + json.dumps(row).encode("ascii") + b"\n")
     file.flush()
     os.fsync(file.fileno())

@@ -26,6 +26,7 @@ TABLE = Path(__file__).with_name("providers.toml")
 DIALECTS = ("openai_chat", "anthropic_messages")  # those whose answers the witness of the wire can read
 FRESH_DAYS = 30  # how old a recording may be without a word; a row may say less and never more
 STALE_DAYS = 90
+MAX_PRICE_USD = 100_000  # for a million tokens; more would be a slip
 MAX_OUT_TOKENS = 16_384  # what one answer may cost at most, where a row does not say less: no journey here needs more
 _PLACEHOLDER = re.compile(
     r"(?i)<.*>|\$\{.*\}|x{3,}|\.{3,}|sk-(x+|\.+)|none|null|todo|unset|placeholder|changeme|change-me|dummy|your[-_ ].*|"
@@ -139,7 +140,7 @@ def verified_context(provider: Provider | None = None, table: Path = TABLE) -> s
     if provider is None or not provider.authority:
         return ssl.create_default_context(cafile=certifi.where())
     try:
-        return ssl.create_default_context(cafile=str(table.with_name(provider.authority)))
+        return ssl.create_default_context(cafile=str(table.parent / provider.authority))
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
             f"the authority {provider.authority!r} cannot be used: {error}",
@@ -261,8 +262,10 @@ class _Row:
         return Price(*(self._amount(model, name, table[name]) for name in _PRICE_FIELDS))
 
     def _amount(self, model: str, name: str, value: object) -> Decimal:
-        if isinstance(value, int | Decimal) and not isinstance(value, bool) and Decimal(0) <= value < Decimal(10**5):
-            return Decimal(value)
+        if isinstance(value, int | Decimal) and not isinstance(value, bool):
+            amount = Decimal(value)
+            if amount.is_finite() and 0 <= amount < MAX_PRICE_USD:
+                return amount
         raise self._fail(model, f"model {model!r}: {name} is {value!r:.200}", "USD for a million tokens, as 0.28")
 
 

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from lanes.providers import Provider, load_providers
 from lanes.unit.lanes.authority import Authority, make_authority
 from lanes.unit.lanes.conftest import REPOSITORY, Project
 
@@ -50,6 +51,13 @@ model = "m-standard"
 id_pattern = "standin-[a-z0-9-]+"
 sends_date = true
 peers = "global"
+priced_on = "2031-03-04"
+max_out_tokens = 1000
+
+[acme.models.m-standard]
+in = 1.0
+cached = 0.1
+out = 2.0
 """
 PACKAGES = ("harness", "mock_provider", "lanes", "reports")
 NOT_COPIED = shutil.ignore_patterns("unit", "snapshot", "replay", "offline", "real", "proofs", "out", "node_modules")
@@ -202,6 +210,15 @@ class LiveCopy:
         """Run the lane `real` of the copy, with the stand-in's key unless told otherwise."""
         paths = {"PYTHONPATH": str(self.project.root), KEY: KEY_VALUE}
         return self.project.run("run", "real", *arguments, **{**paths, **variables})
+
+    @property
+    def table(self) -> Path:
+        """The provider table of the copy."""
+        return self.project.root / "lanes" / "providers.toml"
+
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers of that table."""
+        return load_providers(self.table)
 
     @property
     def board(self) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lanes.record import Record
+from lanes.unit.lanes.authority import make_authority
+from lanes.unit.lanes.stand_in import KEY, copy_project
 
 TESTS = """
 import os
@@ -31,7 +33,7 @@ def folder(tmp_path):
 
 
 def test_key_is_here():
-    assert os.environ["OPENAI_API_KEY"] == "sk-canary-0f3e9b"
+    assert os.environ["STANDIN_API_KEY"] == "sk-canary-0f3e9b"
     assert "FORGE_TOKEN" not in os.environ
 
 
@@ -47,7 +49,7 @@ def test_never():
 
 def test_loopback():
     with pytest.raises(RuntimeError):
-        socket.create_connection(("127.0.0.1", 9))
+        socket.create_connection(("::1", 9))
 
 
 @pytest.mark.parametrize("module", ["respx", "vcr", "mock_provider"])
@@ -58,11 +60,13 @@ def test_stand_in(module):
 
 
 @pytest.fixture(scope="module")
-def real(make_project: Callable[[str], object]) -> tuple[object, object]:
-    project = make_project("real")
+def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
+    folder = tmp_path_factory.mktemp("real")
+    project = copy_project(folder, make_authority(folder, "nobody"), 1)  # nobody listens there, and nobody is asked
+    shutil.rmtree(folder / "lanes" / "real")
     project.write("lanes/real/test_a.py", TESTS)
-    ended = project.run("run", "real", OPENAI_API_KEY="sk-canary-0f3e9b", FORGE_TOKEN="tok-canary-456")
-    return ended, project
+    keys = {KEY: "sk-canary-0f3e9b", "FORGE_TOKEN": "tok-canary-456"}
+    return project.run("run", "real", PYTHONPATH=str(folder), **keys), project
 
 
 @pytest.fixture
@@ -95,7 +99,7 @@ def test_real_refuses_loopback_even_when_the_test_expects_it(records: dict[str, 
     record = records["test_loopback"]
 
     assert (record.verdict, record.reason_code) == ("failed", "guard-refusal")
-    assert record.guard["refusals"] == [{"what": "look-up of 127.0.0.1", "tries": 3}]
+    assert record.guard["refusals"] == [{"what": "look-up of ::1", "tries": 3}]
 
 
 @pytest.mark.parametrize("module", ["respx", "vcr", "mock_provider"])

@@ -79,7 +79,7 @@ def test_real_keeps_the_provider_keys_by_name_and_no_other() -> None:
     [
         pytest.param("unit", "127.0.0.1,::1,localhost", id="loopback"),
         pytest.param("snapshot", "none.invalid", id="none"),
-        pytest.param("real", "api.deepseek.com,api.openai.com", id="providers"),
+        pytest.param("real", "api.deepseek.com,api.openai.com,api.anthropic.com", id="providers"),
     ],
 )
 def test_the_provider_client_is_told_which_hosts_the_lane_has(lane: str, hosts: str) -> None:

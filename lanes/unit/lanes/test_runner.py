@@ -76,7 +76,7 @@ def test_status_28_29_real_without_a_key_says_so_and_starts_nothing(
     project.write("lanes/real/test_a.py", "raise SystemExit('this file must not be loaded')\n")
     project.write("lanes/claims.toml", CLAIM.replace("LANE", "real"))
 
-    ended = project.run("run", "real", *arguments, DEEPSEEK_API_KEY=key, OPENAI_API_KEY="")
+    ended = project.run("run", "real", *arguments, DEEPSEEK_API_KEY=key, OPENAI_API_KEY="", ANTHROPIC_API_KEY="")
 
     header = project.bundle("real").header
     assert (ended.exit_code, header.not_run_code, header.expected) == (exit_code, "no-key", ())
@@ -89,7 +89,8 @@ def test_status_28_a_keyless_lane_says_that_real_was_not_run_for_want_of_a_key(p
 
     ended = project.run("run", "unit")
 
-    assert "  Real API: not run: no key: set DEEPSEEK_API_KEY or OPENAI_API_KEY" in ended.stdout.splitlines()
+    keys = "DEEPSEEK_API_KEY or OPENAI_API_KEY or ANTHROPIC_API_KEY"
+    assert f"  Real API: not run: no key: set {keys}" in ended.stdout.splitlines()
 
 
 def test_the_word_on_real_never_replaces_evidence_of_a_run_that_started(project) -> None:

@@ -18,7 +18,7 @@ KEYLESS = (
     *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "proofs-clients", "crash", "coverage", "fuzz"),
 )
 WITH_KEYS = ("real", "record")
-KEYS = {"DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
+KEYS = {"ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
 KNOWN_KEYS = {
     "base",
     "commands",
