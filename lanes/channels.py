@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from lanes.errors import GuardError, ScenarioError
+from lanes.local_table import LOCAL_NAME
 from lanes.normalize import Place
-from lanes.observation import Observation
+from lanes.observation import Blocked, NotRun, Observation
 from lanes.policy import Channel, LanePolicy
 from lanes.providers import Provider, load_providers
 from lanes.record import Json
+from lanes.trouble import Trouble
 from lanes.witness import item_places, played_notes, script_facts, scripted_notes
 
 if TYPE_CHECKING:  # each lane loads what its own channels need; `real` refuses to load a recorder or a mock at all
     from lanes.cassette import CassettePlayer
+    from lanes.local_channel import LocalTransport
     from lanes.recorded_child import RecordedChild
     from lanes.sealed import SealedTransport
     from lanes.session_log import SessionLogPlayer
@@ -187,11 +190,41 @@ class Channels:
         return player
 
     def live(self, provider: str) -> SealedTransport:
-        """Open the way to a provider of the table, sealed: its one host, verified TLS, no proxy, no recorder."""
+        """Open the way to a provider of the table, sealed: its one host, verified TLS, no proxy, no recorder.
+
+        Shape: an item that asks for a provider which this run does not ask any more ends here, blocked; one for which
+        the budget was spent before it began was not run.
+        """
         self._check("live")
+        from lanes.live_run import load_live_run, stopped, why_spent
         from lanes.sealed import SealedTransport
 
-        transport = SealedTransport(_provider(provider))
+        row, spool = _provider(provider), self._observation.spool
+        trouble = stopped(spool, row.name)
+        if trouble is not None:
+            raise (NotRun if trouble.code == "budget" else Blocked)(trouble.code, trouble.text)
+        run = load_live_run(spool)
+        purse = None if run is None else run.purse(spool, row, f"test {self._observation.node_id}")
+        if run is not None and (spent := why_spent(run, spool)):
+            raise NotRun("budget", spent)
+        transport = SealedTransport(row, purse=purse, tell=self._hear(row.name))
+        self._open.callback(self._take_live, transport)
+        return transport
+
+    def _hear(self, provider: str) -> Callable[[Trouble | None], None]:
+        def hear(trouble: Trouble | None) -> None:
+            self._observation.trouble = None if trouble is None else (provider, trouble)
+
+        return hear
+
+    def local(self) -> LocalTransport:
+        """Open the way to the model on this machine, sealed: the one port that this lane started it on."""
+        self._check("live")
+        from lanes.local_channel import LocalTransport
+        from lanes.local_run import load_local_run
+
+        running = load_local_run(self._observation.spool)
+        transport = LocalTransport(running, tell=self._hear(LOCAL_NAME))
         self._open.callback(self._take_live, transport)
         return transport
 
@@ -266,7 +299,7 @@ class Channels:
         self, player: SessionLogPlayer | CassettePlayer, channel: Channel, age: Mapping[str, Json], *, is_judged: bool
     ) -> None:
         facts = {**player.facts(), **age}
-        for note in played_notes(player.answers, channel, facts["live_proof_digest"]):
+        for note in played_notes(player.answers, channel):
             self._observation.add_answer(note)
         self._observation.set_cassette(facts)
         if is_judged:
@@ -277,6 +310,7 @@ class Channels:
             self._observation.add_answer(note)
         self._observation.set_model(transport.model_facts())
         self._observation.set_live_proof(transport.proof_facts())
+        self._observation.set_cost(transport.cost_facts())
 
 
 def _provider(name: str) -> Provider:

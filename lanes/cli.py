@@ -18,11 +18,13 @@ from pathlib import Path
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError, compose_message
+from lanes.live_run import DEFAULT_BUDGET_USD
 from lanes.options import (
     MAX_NUMBER,
     MAX_WORKERS,
     Parser,
     build_parser,
+    parse_live_wish,
     parse_number,
     parse_out,
     parse_root,
@@ -62,12 +64,12 @@ commands:
   init [DIR]     give a project its lanes: tox.ini, claims, a first test per lane, workflows for two forges
   run LANE       run one lane: unit, snapshot, replay, offline or real
   report         fold the evidence of every lane into one board
-  demo           show one journey as it happens, then the board
-  accept         take what the program now prints as expected output, and show the difference
   merge          lay the bundles of shards and machines into one folder
   verify         work everything out anew from the bundles, and say what does not hold
   diff           say which cells changed from one board to another
   explain CLAIM  say why the cells of a claim say what they say
+  demo           show one journey as it happens, then the board
+  accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
   proofs         break each guard on a copy and see its tests turn red
   crash          kill sessions at work some hundred times, and see that they kept what they promised
@@ -103,12 +105,12 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "init": _init,
         "run": _run,
         "report": _report,
-        "demo": _demo,
-        "accept": _accept,
         "merge": _answer("merge"),
         "verify": _answer("verify"),
         "diff": _answer("diff"),
         "explain": _answer("explain"),
+        "demo": _demo,
+        "accept": _accept,
         "record": _record,
         "proofs": _proofs,
         "crash": _crash,
@@ -161,6 +163,10 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
     add("--require-depth", choices=("D2", "D3"), default="D2", help="fail when the guard does not reach that deep")
     add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
+    add("--target", default=None, metavar="NAME", help="real: one provider of lanes/providers.toml; all with a key")
+    add("--model", default=None, metavar="NAME", help="real: a model of the table in place of the usual one")
+    add("--attempts", default=None, metavar="N", help="real: try each test N times, passed or not, and show the rate")
+    add("--budget-usd", default=None, metavar="USD", help=f"real: spend no more, {DEFAULT_BUDGET_USD} by default")
     options, rest = parser.parse_known_args(_without_separator(arguments))
     policy, marker = check_marker(options.lane, environ.get(MARK_VARIABLE), environ.get(TOX_VARIABLE))
     index, total = parse_shard(options.shard)
@@ -178,8 +184,9 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         pytest_arguments=tuple(rest),
         environment=options.lane,
         run_id=parse_run_id(options.run_id),
+        live=parse_live_wish(policy, options.target, options.model, options.attempts, options.budget_usd),
     )
-    outcome = run_lane(request, environ)
+    outcome = run_lane(request, environ, _show_progress)
     asked = Asked(lanes=(policy.name,), require_live=options.require_live, strict=options.strict)
     judged = _show(request.out, root, environ, asked, subject=outcome.subject)
     for note in outcome.notes:
@@ -264,7 +271,7 @@ def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             fix="tox -e record -- STORY --target TARGET, or pip install 'five-lanes[lanes]'",
         ) from error
 
-    sys.stdout.write(f"{record(arguments, environ, Path.cwd())}\n")
+    sys.stdout.write(f"{record(arguments, environ, Path.cwd(), _show_progress)}\n")
     return EXIT_PASSED
 
 
@@ -367,6 +374,13 @@ def _write_board(board: Board, environ: Mapping[str, str]) -> None:
 def _write_now(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _show_progress(text: str) -> None:
+    """Show what a person waits for; a file would only be filled with it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _without_separator(arguments: Sequence[str]) -> list[str]:

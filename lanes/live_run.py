@@ -46,6 +46,9 @@ class LiveWish:
     budget_usd: Decimal = DEFAULT_BUDGET_USD
 
 
+NO_WISH = LiveWish()
+
+
 @dataclass(frozen=True, slots=True)
 class LiveTarget:
     """One provider and the model it is asked for."""

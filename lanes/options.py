@@ -13,6 +13,9 @@ from typing import NoReturn
 
 from lanes.bundle import MAX_SHARDS
 from lanes.errors import UsageError
+from lanes.live_run import DEFAULT_BUDGET_USD, MAX_ATTEMPTS, LiveWish, parse_budget
+from lanes.local_table import LOCAL_NAME
+from lanes.policy import LOCAL_ENVIRONMENT, LanePolicy
 from lanes.project import load_project
 
 OUT = Path("reports") / "out"
@@ -99,6 +102,37 @@ def parse_run_id(text: str | None) -> str:
         return text
     message = f"--run-id is {text[:80]!r}"
     raise UsageError(message, where="lanes run", expected="1 to 64 letters, digits, '.', '_' and '-', no sign first")
+
+
+def parse_live_wish(
+    policy: LanePolicy, target: str | None, model: str | None, attempts: str | None, budget_usd: str | None
+) -> LiveWish:
+    """Return what was asked of the lane with hosted models.
+
+    Raises: UsageError for a word that cannot be meant, and in any other lane for every one of them.
+    """
+    given = {"--target": target, "--model": model, "--attempts": attempts, "--budget-usd": budget_usd}
+    named = [flag for flag, text in given.items() if text is not None]
+    if not policy.is_live and named:
+        message = f"{', '.join(named)} is for models, lane {policy.name!r} asks none"
+        raise UsageError(message, where="lanes run", fix="leave it out, or start the lane real")
+    if target == LOCAL_NAME:
+        message = "the model on this machine has an environment of its own"
+        raise UsageError(message, where="--target", fix=f"tox -e {LOCAL_ENVIRONMENT}")
+    if policy.keyless and named != ["--attempts"] and named:
+        message = f"{', '.join(named)} is for hosted models, {LOCAL_ENVIRONMENT} asks the one that it starts"
+        raise UsageError(message, where="lanes run", fix="leave it out; --attempts N alone is for both")
+    for flag, text in given.items():
+        if text == "":
+            raise UsageError(f"{flag} names nothing", where="lanes run", expected="a value", fix="leave it out")
+    return LiveWish(
+        target=target or "",
+        model=model or "",
+        attempts=0
+        if attempts is None
+        else parse_number("lanes run", "--attempts", attempts, least=1, most=MAX_ATTEMPTS),
+        budget_usd=DEFAULT_BUDGET_USD if budget_usd is None else parse_budget(budget_usd),
+    )
 
 
 def parse_shard(text: str) -> tuple[int, int]:

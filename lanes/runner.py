@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +25,14 @@ from typing import Literal, NoReturn, cast
 from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, clear_folder, write_not_run
 from lanes.bundle_reading import read_bundle
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
-from lanes.errors import UsageError
+from lanes.errors import LocalModelError, UsageError
 from lanes.guard import REFUSED
+from lanes.hosted import Hosted, start_hosted
 from lanes.leftovers import TrackedFiles, remove_secrets
+from lanes.live_run import NO_WISH, LiveTarget, LiveWish, choose_targets, why_no_key
+from lanes.local_model import HOST, ModelServer, local_model, own_interpreter
+from lanes.local_run import write_local_run
+from lanes.local_table import load_local_row
 from lanes.namespace import Entry, enter_namespace, namespace_id
 from lanes.one_copy import check_loops, check_one_copy
 from lanes.policy import LANES, LanePolicy, Marker
@@ -74,6 +79,7 @@ class LaneRequest:
     pytest_arguments: tuple[str, ...] = ()
     environment: str = ""
     run_id: str = ""
+    live: LiveWish = NO_WISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +95,33 @@ class LaneOutcome:
     notes: tuple[str, ...] = ()
 
 
-def run_lane(request: LaneRequest, environ: Mapping[str, str]) -> LaneOutcome:
-    """Run one lane and leave its bundle under the output folder.
+def run_lane(
+    request: LaneRequest, environ: Mapping[str, str], tell: Callable[[str], None] | None = None
+) -> LaneOutcome:
+    """Run one lane and leave its bundle under the output folder; tell is shown what a person waits for.
 
     Raises: UsageError before any test was started and any evidence written.
     """
     project = load_project(request.root)
     request = replace(request, policy=project.place(request.policy))
     arguments = check_arguments(request.root, request.policy, request.pytest_arguments)
+    targets: tuple[LiveTarget, ...] = ()
     providers = load_providers()
+    if not request.policy.keyless:
+        targets, providers = choose_targets(request.live, providers, environ)
     with _held_place(request, _mark_of(request, environ)):
         work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
         try:
-            run = _Run(request, environ, providers, work)
-            if not request.policy.keyless and not any(has_key(environ, provider) for provider in providers):
+            run = _Run(request, environ, providers, work, targets)
+            if not request.policy.keyless and not targets:
                 return run.leave_not_run()
-            return run.start(arguments)
+            return run.start(arguments, tell or _tell_nobody)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _tell_nobody(text: str) -> None:
+    """Show progress to nobody: there is no terminal."""
 
 
 def leave_word_on_real(root: Path, out: Path, environ: Mapping[str, str], subject: Subject) -> None:
@@ -122,7 +137,8 @@ def leave_word_on_real(root: Path, out: Path, environ: Mapping[str, str], subjec
     with _held_place(request, policy.name):
         started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         run_id = f"{policy.name}-{secrets.token_hex(8)}"
-        write_not_run(folder, _header_without_key(request, subject, providers, started_at, run_id))
+        why = why_no_key(environ, providers)
+        write_not_run(folder, _header_without_key(request, subject, why, started_at, run_id))
 
 
 def _is_word(folder: Path) -> bool:
@@ -131,9 +147,7 @@ def _is_word(folder: Path) -> bool:
     return bundle.header.not_run_code is not None and not bundle.records
 
 
-def _header_without_key(
-    request: LaneRequest, subject: Subject, providers: Sequence[Provider], started_at: str, run_id: str
-) -> BundleHeader:
+def _header_without_key(request: LaneRequest, subject: Subject, why: str, started_at: str, run_id: str) -> BundleHeader:
     return BundleHeader(
         lane=request.policy.name,
         run_id=run_id,
@@ -143,13 +157,9 @@ def _header_without_key(
         lane_mark=request.policy.name,
         marker=request.marker,
         not_run_code="no-key",
-        not_run_text=f"set {_key_names(providers)}",
+        not_run_text=why,
         started_at=started_at,
     )
-
-
-def _key_names(providers: Sequence[Provider]) -> str:
-    return " or ".join(provider.key for provider in providers)
 
 
 @contextmanager
@@ -177,12 +187,18 @@ class _Run:
     """One run of one lane, from its preparation to its judgement."""
 
     def __init__(
-        self, request: LaneRequest, environ: Mapping[str, str], providers: Sequence[Provider], work: Path
+        self,
+        request: LaneRequest,
+        environ: Mapping[str, str],
+        providers: Sequence[Provider],
+        work: Path,
+        targets: Sequence[LiveTarget] = (),
     ) -> None:
         started = datetime.now(UTC)
         self._request = request
         self._environ = environ
         self._providers = providers
+        self._targets = targets
         self._started_at = started.strftime("%Y-%m-%dT%H:%M:%SZ")
         self._run_id = request.run_id or f"{request.policy.name}-{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         self._mark = _mark_of(request, environ)
@@ -196,35 +212,64 @@ class _Run:
 
     def leave_not_run(self) -> LaneOutcome:
         """Leave the bundle of a lane without a key: every claim is not run, and nothing was started."""
-        request, names = self._request, _key_names(self._providers)
-        header = _header_without_key(request, self._subject, self._providers, self._started_at, self._run_id)
-        header = replace(
+        header = self._header_without_tests()
+        write_not_run(self._folder, header)
+        code = EXIT_NOT_LIVE if self._request.require_live else EXIT_PASSED
+        note = f"lane {self._request.policy.name!r}: not run: no key; {header.not_run_text}"
+        return LaneOutcome(code, self._subject, notes=(note,))
+
+    def _leave_without_model(self, error: LocalModelError) -> LaneOutcome:
+        code = "missing-dependency" if error.error_code == "LOCAL_MODEL_MISSING" else "outage"
+        write_not_run(self._folder, replace(self._header_without_tests(), not_run_code=code, not_run_text=error.what))
+        return LaneOutcome(error.exit_code, self._subject, breaches=(str(error),))
+
+    def _header_without_tests(self) -> BundleHeader:
+        why = why_no_key(self._environ, self._providers)
+        header = _header_without_key(self._request, self._subject, why, self._started_at, self._run_id)
+        return replace(
             header,
             configuration=self._configuration,
             lane_mark=self._mark,
             tox_env=self._environ.get(TOX_VARIABLE, ""),
             keys_removed=self._environment(namespace_id()).keys_removed,
         )
-        write_not_run(self._folder, header)
-        code = EXIT_NOT_LIVE if request.require_live else EXIT_PASSED
-        note = f"lane {request.policy.name!r}: not run: no key; set {names}"
-        return LaneOutcome(code, self._subject, notes=(note,))
 
-    def start(self, arguments: PytestArguments) -> LaneOutcome:
-        """Enter the wall, run pytest inside and judge what it left."""
-        request = self._request
-        check_one_copy(request.root, request.policy.name)
+    def start(self, arguments: PytestArguments, tell: Callable[[str], None]) -> LaneOutcome:
+        """Run the tests, with the model on this machine beside them in the environment that has one."""
+        policy = self._request.policy
+        with ExitStack() as held:
+            entry = self._enter_wall()
+            server: ModelServer | None = None
+            if policy.network == "local":
+                try:
+                    server = held.enter_context(local_model(load_local_row(), self._environ, tell, own_interpreter()))
+                except LocalModelError as error:
+                    return self._leave_without_model(error)
+            return self._run_tests(arguments, entry, server)
+
+    def _enter_wall(self) -> Entry:
+        policy = self._request.policy
+        check_one_copy(self._request.root, policy.name)
         clear_folder(self._folder)  # a run that dies early must not speak through an older one
+        if policy.keyless:
+            return enter_namespace(loopback=policy.network != "none")
+        outside = namespace_id()
+        needs_wall = self._request.require_depth == "D3"
+        return Entry(outside, "a lane with a network stands in no wall" if needs_wall else None)
+
+    def _run_tests(self, arguments: PytestArguments, entry: Entry, server: ModelServer | None) -> LaneOutcome:
+        """Run pytest inside the wall and judge what it left."""
+        request = self._request
         tracked = TrackedFiles(request.root)
-        entry = Entry(namespace_id())
-        if request.policy.keyless:
-            entry = enter_namespace(loopback=request.policy.network == "loopback")
-        elif request.require_depth == "D3":
-            entry = Entry(entry.outside, "a lane with a network stands in no wall")
-        environment = self._environment(entry.outside)
+        environment = self._environment(entry.outside, server)
         self._write_facts(environment)
+        if server is not None:
+            write_local_run(self._spool, server.running, request.live)
         command = build_command(request.root, request.policy, request.workers, arguments)
         variables = {**environment.variables, PARENT_VARIABLE: str(os.getpid())}
+        hosted: Hosted | None = None
+        if not request.policy.keyless:
+            hosted = start_hosted(self._targets, request.live, self._spool, variables, request.root)
         process_id, code = _run_to_the_end(command, variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
         changed = tracked.changed() if request.policy.keyless else ()
@@ -237,13 +282,17 @@ class _Run:
             *(f"{path} held the value of a key and was removed" for path in leaks),
         )
         exit_code = self._exit_code(code, void=bool(breaches))
-        amend_trailer(self._folder, exit_code=exit_code, breaches=breaches)
+        extra = {} if hosted is None else {"hosted": hosted.facts()}
+        amend_trailer(self._folder, exit_code=exit_code, breaches=breaches, extra=extra)
         notes: tuple[str, ...] = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
+        if server is not None and (how := server.how_it_ended()):
+            notes += (f"the model server ended before the tests did: {how}",)
+        notes += () if hosted is None else hosted.notes(self._environ)
         if request.shard_total > 1 and not request.run_id:
             notes += (f"shard {request.shard_index} of run {self._run_id}: give the others --run-id {self._run_id}",)
         return LaneOutcome(exit_code, self._subject, breaches, notes)
 
-    def _environment(self, outside: str) -> LaneEnvironment:
+    def _environment(self, outside: str, server: ModelServer | None = None) -> LaneEnvironment:
         request = self._request
         return build_environment(
             self._environ,
@@ -257,6 +306,7 @@ class _Run:
             providers=self._providers,
             shard=f"{request.shard_index}/{request.shard_total}",
             package=load_project(request.root).package,
+            server="" if server is None else f"{HOST}:{server.running.port}",
         )
 
     def _write_facts(self, environment: LaneEnvironment) -> None:
