@@ -18,7 +18,6 @@ from lanes.record import Json
 COLLECTED_FILE = "collected.json"
 SUBJECT_FILE = "subject.json"
 FACTS_FILE = "facts.json"
-LOCAL_FILE = "local-model.json"  # the model that the lane serves itself
 SUMMARY_FILE = "summary.json"
 
 
