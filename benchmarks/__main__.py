@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [log] [loop] [admission] [mock]`: ratios of one run."""
+"""`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [log] [loop] [admission] [mock] [recordings]`: ratios of one run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from benchmarks.timing import Row, table
 
-SUBJECTS = ("log", "loop", "admission", "mock")
+SUBJECTS = ("log", "loop", "admission", "mock", "recordings")
 
 
 def main() -> int:

@@ -17,8 +17,8 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.log.events import Event, SessionHeader
 from harness.log.load import scan
-from lanes.cassette import canonical_json, digest_of
 from lanes.errors import CassetteError
+from lanes.interaction import canonical_json, digest_of
 from lanes.normalize import Json
 from lanes.overrides import OVERRIDE_NAME, Override, check_needed, read_overrides
 from lanes.recorded_calls import RecordedCall, derive_calls

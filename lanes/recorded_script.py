@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from harness.model.chunks import Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta, Usage, UsageChunk
-from lanes.cassette import canonical_json
+from lanes.interaction import canonical_json
 from lanes.normalize import Json
 from lanes.overrides import Override
 from lanes.recorded_calls import FINISH_WORDS, RecordedCall

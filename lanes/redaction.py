@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from lanes.normalize import Json
@@ -40,6 +41,7 @@ KEY_PATTERNS = {
 }
 
 
+@lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
     """A field's name without case, dashes and underscores: X-Api-Key, x_api_key and xApiKey are one name."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
@@ -64,7 +66,7 @@ class Redactor:
     def is_secret(self, name: str, *, names: frozenset[str] = SECRET_NAMES) -> bool:
         """Whether a field of that name carries a secret."""
         plain = plain_name(name)
-        return plain in names or plain in {plain_name(own) for own in self.names}
+        return plain in names or (bool(self.names) and plain in {plain_name(own) for own in self.names})
 
     def headers(self, headers: Iterable[tuple[str, str]], allowed: frozenset[str]) -> dict[str, list[str]]:
         """The allowed headers, in lower case; the values of the others are remembered when they may be secret."""

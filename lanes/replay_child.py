@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return harness_main(specification["argv"], transport=player)
     finally:
-        notes = played_notes(player.answers, "session-log", None)
+        notes = played_notes(player.answers, "session-log")
         append_notes(Path(specification["notes"]), notes, specification["token"])
         document: dict[str, Json] = {"cursors": player.cursors, "misses": player.misses, "problems": player.verify()}
         write_document(Path(specification["verdict"]), {**document, "facts": player.facts()})

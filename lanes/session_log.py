@@ -17,9 +17,10 @@ from typing import cast
 
 import httpx
 
-from lanes.cassette import MISS_STATUS, PlayedAnswer, canonical_json, digest_of
+from lanes.cassette import MISS_STATUS, PlayedAnswer
 from lanes.errors import CassetteError
 from lanes.expected import diff_json
+from lanes.interaction import canonical_json, digest_of
 from lanes.normalize import Json, Place, replace_places
 from lanes.piece_stream import PieceStream
 from lanes.recorded_calls import RecordedCall

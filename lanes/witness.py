@@ -33,6 +33,8 @@ class PlayedAnswer(Protocol):
     def reported_model(self) -> str | None: ...
     @property
     def provider_id(self) -> str | None: ...
+    @property
+    def live_proof_digest(self) -> str | None: ...
 
 
 def item_places(folder: Path) -> tuple[Place, ...]:
@@ -66,8 +68,8 @@ def scripted_notes(
     ]
 
 
-def played_notes(answers: Iterable[PlayedAnswer], channel: Channel, live_proof_digest: Json) -> list[dict[str, Json]]:
-    """The answer notes of a recording's player."""
+def played_notes(answers: Iterable[PlayedAnswer], channel: Channel) -> list[dict[str, Json]]:
+    """The answer notes of a recording's player, each with the proof of its own exchange."""
     return [
         {
             "channel": channel,
@@ -77,7 +79,7 @@ def played_notes(answers: Iterable[PlayedAnswer], channel: Channel, live_proof_d
             "status": answer.status,
             "reported_model": answer.reported_model,
             "provider_id": answer.provider_id,
-            "live_proof_digest": live_proof_digest if answer.answer_class == "recorded" else None,
+            "live_proof_digest": answer.live_proof_digest if answer.answer_class == "recorded" else None,
         }
         for answer in answers
     ]

@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 import mock_provider
-from lanes.cassette import CassettePlayer, load_cassette, seal_of
+from lanes.cassette import CassettePlayer, load_cassette
 from lanes.channels import Channels
+from lanes.interaction import seal_of
 from lanes.redaction import Redactor
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.recording.cassette import Facts
@@ -102,7 +103,7 @@ async def test_a_request_that_was_not_recorded_is_a_miss(channels: Channels, tmp
     async with httpx.AsyncClient(transport=player) as client:
         changed = {**bodies()[0], "model": "n"}
         answer = await client.post(f"{UPSTREAM}/v1/chat/completions", json=changed)
-    assert (answer.status_code, "CASSETTE_MISS" in player.misses[0], len(player.verify())) == (400, True, 3)
+    assert (answer.status_code, "CASSETTE_OTHER_MODEL" in player.misses[0], len(player.verify())) == (400, True, 3)
 
 
 def answer_of_case(request: httpx.Request) -> httpx.Response:

@@ -7,13 +7,18 @@ import anyio
 import httpx
 import pytest
 import yaml
+from vcr.cassette import Cassette
+from vcr.record_mode import RecordMode
+from vcr.serializers import yamlserializer
 
-from lanes.cassette import CassettePlayer, canonical_json, load_cassette, seal_of
+from lanes.cassette import CassettePlayer, load_cassette
 from lanes.errors import CassetteError
+from lanes.interaction import canonical_json, seal_of
 from lanes.normalize import places_of
 from lanes.recorded_origin import proof_digest
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor
+from lanes.witness import played_notes
 
 CASES = Path(__file__).parents[2] / "cases" / "recordings"
 CASE = json.loads((CASES / "B35-sequences.json").read_text(encoding="utf-8"))
@@ -354,6 +359,59 @@ async def test_an_answer_that_calls_itself_live_and_shows_no_model_is_scripted_a
 
     assert _classes(two_equal) == ["scripted"] * 2
     assert CassettePlayer(two_equal).facts()["doubts"] == ["interaction 1: it did not come over a connection"]
+
+
+def _in_usual_form(path: Path) -> Path:
+    """A copy as vcrpy would write it."""
+    usual = path.with_name("usual.yaml")
+    usual.write_text(yamlserializer.serialize(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
+    return usual
+
+
+async def test_vcrpy_plays_what_was_recorded_and_its_own_form_is_read_too(two_equal: Path) -> None:
+    loaded = [interaction.digest for interaction in load_cassette(two_equal).interactions]
+    found = Cassette.load(path=str(two_equal), record_mode=RecordMode.NONE)
+    usual = _in_usual_form(two_equal)
+
+    assert [response["body"]["string"].decode() for response in found.responses] == [
+        b"".join(_said("first")).decode(), b"".join(_said("second")).decode(),
+    ]  # fmt: skip
+    assert [interaction.digest for interaction in load_cassette(usual).interactions] == loaded
+
+
+async def test_a_request_nearer_to_a_later_exchange_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    await _record(path, [{"n": 1, "m": 1, "k": 1}, {"n": 2, "m": 2, "k": 2}], Speaking(_said("first"), _said("second")))
+
+    player = CassettePlayer(path)
+    async with httpx.AsyncClient(transport=player) as client:
+        await client.post(URL, json={"n": 2, "m": 2, "k": 3})
+
+    assert "nearer is interaction 2: body.k  expected 2  is 3" in player.verify()[0]
+
+
+async def test_a_request_for_another_model_is_named_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "one.yaml"
+    await _record(path, [{"model": "m-1"}], Speaking(_said("first")))
+
+    player = CassettePlayer(path)
+    async with httpx.AsyncClient(transport=player) as client:
+        await client.post(URL, json={"model": "m-2"})
+
+    assert '[CASSETTE_OTHER_MODEL]\n  body.model  expected "m-1"  is "m-2"' in player.verify()[0]
+
+
+async def test_each_answer_carries_the_proof_of_its_own_exchange(two_equal: Path) -> None:
+    _prove(two_equal, PROOF)
+    player = CassettePlayer(two_equal)
+    async with httpx.AsyncClient(transport=player) as client:
+        await _ask(client)
+        await _ask(client)
+
+    notes = played_notes(player.answers, "cassette")
+    assert [(note["class"], note["live_proof_digest"]) for note in notes] == [
+        ("recorded", proof_digest(PROOF)), ("scripted", None),
+    ]  # fmt: skip
 
 
 def test_canonical_json_keeps_types_apart() -> None:

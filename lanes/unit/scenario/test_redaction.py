@@ -60,7 +60,7 @@ async def test_case_B36_no_canary_is_in_the_recording_in_any_form() -> None:
         if form in text
     ]
     assert hits == []
-    assert '"content":"hello"' in text.replace(" ", "")
+    assert '"content":"hello"' in text.replace(" ", "").replace('\\"', '"')
 
 
 async def test_case_B36_the_redacted_recording_still_matches_with_another_key(tmp_path: Path) -> None:
