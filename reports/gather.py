@@ -14,12 +14,14 @@ from lanes.policy import LOCAL_ENVIRONMENT
 from lanes.record import Record, digest_json
 from reports.admit import ProviderRow, Refusal, provider_ids
 from reports.cells import Reason
+from reports.costs import budget_words
 from reports.facts import model_facts
 from reports.items import Item, Notice, Void
 from reports.judge import Judged, judge
 from reports.missing import missing_items
 from reports.observed import Seen, fold_item, see
 from reports.soundness import FOREIGN, Findings, Rules, guard_down, has_been_judged, is_sound, is_tampered
+from reports.tries import attempt_records
 
 LOCAL_COLUMN = "real:local"
 
@@ -118,7 +120,8 @@ def _with_used_ids(rules: Rules, bundles: Sequence[Bundle]) -> Rules:
     live = [bundle for bundle in bundles if not rules.policies[bundle.header.lane].keyless]
     for bundle in live:  # a keyless record must never be able to change the live column
         for record in bundle.records:
-            for found in (*provider_ids(record), *_answer_ids(record)):
+            tries = (record, *attempt_records(record))
+            for found in {found for each in tries for found in (*provider_ids(each), *_answer_ids(each))}:
                 seen.setdefault(found, set()).add(record.record_id)
     repeated = frozenset(found for found, holders in seen.items() if len(holders) > 1)
     admission = replace(rules.admission, used_ids=rules.admission.used_ids | repeated)
@@ -160,6 +163,7 @@ def _gather_column(column_id: str, held: Sequence[_Held], rules: Rules, gathered
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
     _note_unseen(held, lane, findings)
+    findings.notices.update(Notice(lane, "note", words) for each in held if (words := budget_words(each.bundle)))
     places = {column_id, *(place for place, _node_id in observed)}
     columns = {place: gathered.columns.setdefault(place, Column()) for place in sorted(places)}
     for (place, node_id), observations in sorted(observed.items()):

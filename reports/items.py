@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from lanes.record import Attempt
 from reports.admit import LiveProof
 from reports.cells import Observed, Reason, Status
+from reports.costs import Cost
 
 NoticeKind: TypeAlias = Literal[
     "breach", "conflict", "damaged", "torn", "missing shard", "overlap", "differing lists", "unknown claim", "note"
@@ -42,6 +43,7 @@ class Item:
     notes: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     crashed: bool = False
+    cost: Cost | None = None
 
     @property
     def is_known(self) -> bool:

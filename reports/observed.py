@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 from lanes.record import JsonObject, Record
 from reports.cells import Reason, Status, worst
+from reports.costs import cost_of_record
 from reports.items import Item, Notice
 from reports.judge import Judged
 from reports.soundness import Findings, Rules
+from reports.tries import without_seen
 
 _GROUPS = (
     ("model", ("provider", "requested", "reported")),
@@ -56,7 +58,7 @@ def see(judged: Judged, rules: Rules) -> Seen:
         reason=judged.reason,
         proofs=() if judged.proof is None else (judged.proof,),
         detail=judged.detail,
-        attempts=record.attempts,
+        attempts=without_seen(record.attempts),
         duration_ms=record.duration_ms,
         failure=record.failure or "",
         stdout=record.captured_stdout,
@@ -65,6 +67,7 @@ def see(judged: Judged, rules: Rules) -> Seen:
         notes=judged.notes,
         properties=_properties(record),
         crashed=judged.crashed,
+        cost=cost_of_record(record),
     )
     return Seen(record.record_id, record.run_id, record.shard.index, record.shard.total, item)
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from lanes.record import JsonObject, Record
+from lanes.record import Attempt, JsonObject, Record
 from reports.admit import Admission, LiveProof, Refusal, admit
 from reports.cells import Status
 from reports.rates import Rate
+
+SEEN = "seen"  # the field of an attempt that holds its answers, its proof and its cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def attempt_records(record: Record) -> tuple[Record, ...]:
     """Each attempt as a record of its own, oldest first; one whose facts were not kept has no answers."""
     found: list[Record] = []
     for attempt in record.attempts[:-1]:
-        seen = attempt.extra.get("seen")
+        seen = attempt.extra.get(SEEN)
         facts: JsonObject = seen if isinstance(seen, Mapping) else {}
         found.append(
             replace(
@@ -68,6 +70,14 @@ def attempt_records(record: Record) -> tuple[Record, ...]:
         last = record.attempts[-1]
         found.append(replace(record, verdict=last.verdict, attempts=(last,), stored_class=None, stored_counts=None))
     return tuple(found)
+
+
+def without_seen(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """The attempts without what a witness saw of each, for a reader of the board."""
+    return tuple(
+        replace(each, extra={name: value for name, value in each.extra.items() if name != SEEN}) if each.extra else each
+        for each in attempts
+    )
 
 
 def judge_sample(record: Record, admission: Admission) -> Sampled | Refusal:

@@ -13,6 +13,7 @@ from lanes.record import Json, group_to_json
 from reports.admit import LiveProof
 from reports.board import Board, Column, Row
 from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason
+from reports.costs import costs_to_json
 from reports.items import Item, Void
 from reports.render.characters import as_unicode
 from reports.words import cell_status, cell_words
@@ -45,6 +46,7 @@ def board_to_json(board: Board) -> dict[str, Json]:
         "notices": [{"lane": each.lane, "kind": each.kind, "text": each.text} for each in board.notices],
         "set_aside": [{"lane": s.lane, "bundle": s.bundle, "subject": s.subject} for s in board.set_aside],
         "guards": _guards(board),
+        "costs": costs_to_json(board),
         "last_seen_live": [
             {"claim": s.claim_id, "commit": s.commit, "days": s.days, "model": s.model, "host": s.host}
             for s in board.last_seen

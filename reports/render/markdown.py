@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from reports.board import Board, Column, Row
+from reports.costs import TITLE, cost_lines
 from reports.guards import Guard
 from reports.items import Item
 from reports.proof_words import guards_line
@@ -42,6 +43,7 @@ def render_markdown(board: Board, *, max_bytes: int = MAX_BYTES) -> str:
     page.part("Set aside, evidence of another subject", aside)
     page.part("Last seen live", [f"- {escape(last_seen_words(board, seen))}" for seen in board.last_seen])
     page.part("Why cells are not run or blocked", [f"- {escape(line)}" for line in reason_lines(board)])
+    page.part(TITLE, [f"- {escape(line)}" for line in cost_lines(board)])
     unclaimed = [f"- {escape(c.heading)}: {counted_words(c.unclaimed)}" for c in board.columns if c.unclaimed.total]
     page.part("Items that speak for no claim", unclaimed)
     return page.text()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from reports.board import Board, Column, Row
 from reports.cells import STATUSES
+from reports.costs import TITLE, cost_lines
 from reports.guards import Guards
 from reports.render.characters import as_line, as_text, width_of
 from reports.render.lines import guard_lines, last_seen_words, reason_lines, subject_line, void_line
@@ -123,6 +124,7 @@ def _lists(board: Board, paper: _Paper) -> None:
     _section(paper, "Set aside, evidence of another subject", aside)
     _section(paper, "Why cells are not run or blocked", reason_lines(board))
     _failures(board, paper)
+    _section(paper, TITLE, cost_lines(board))
     _section(paper, f"{board.guards.heading} ({board.guards.sub_heading})", guard_lines(board))
     unclaimed = [f"{each.heading}: {counted_words(each.unclaimed)}" for each in board.columns if each.unclaimed.total]
     _section(paper, "Items that speak for no claim", unclaimed)
