@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lanes.bundle import ExpectedItem
 from lanes.claims import Claims
-from lanes.record import Attempt, Record
-from reports.board import Board, LastSeen, fold
+from lanes.record import Attempt
+from lanes.unit.reports.boards import HOSTILE, hostile_board
+from reports.board import fold
 from reports.render import html_view
 from reports.render.html import render_html
 from reports.words import NO_LIVE
 
 if TYPE_CHECKING:
     from lanes.unit.reports.conftest import Evidence
-
-CASE = json.loads((Path(__file__).parents[2] / "cases" / "reports" / "B40-strings.json").read_text(encoding="utf-8"))
-HOSTILE = [
-    *CASE["strings"],
-    "<script>document.title='owned'</script>",
-    "</style></script><img src=x onerror=alert(1)>",
-    '" onmouseover="alert(1)',
-    "' autofocus onfocus='alert(1)",
-    "{{ 7 * 7 }} {% raw %}",
-    "&lt;b&gt; &amp;",
-    "javascript:alert(1)",
-    "\u202egnirts\u202c and \u200bhidden",
-    "long" * 2_000,
-    "<!-- a comment",
-    "]]><svg onload=alert(1)>",
-]
 
 
 class Page(HTMLParser):
@@ -75,38 +56,6 @@ class Page(HTMLParser):
     def all(self, tag: str) -> list[dict[str, str | None]]:
         """The attributes of every tag of a kind."""
         return [attributes for name, attributes in self.tags if name == tag]
-
-
-def hostile_board(evidence: Evidence) -> Board:
-    """A board with a hostile text in every field that a test, a bundle or a person can fill."""
-    records: list[Record] = []
-    for number, text in enumerate(HOSTILE):
-        records.append(
-            evidence.record(
-                node_id=f"lanes/offline/test_a.py::test_{number}[{text}]",
-                verdict="failed",
-                failure=text,
-                reason_text=text,
-                captured_stdout=text,
-                captured_stderr=text,
-                model={"reported": text, "requested": text},
-                cassette={"id": text, "recorded_model": text},
-                cost={"usd": text},
-                attempts=(Attempt(1, "failed", failure=text), Attempt(2, "failed", failure=text)),
-            )
-        )
-    expected = [ExpectedItem(record.node_id, record.claim_ids) for record in records]
-    everything = " ".join(HOSTILE)
-    claim = evidence.claim(sentence=everything, owner=everything, surface=everything)
-    subject = replace(evidence.subject, python=everything, platform=everything)
-    seen = LastSeen("journey.fix-test", everything, 3, everything, everything)
-    bundle = evidence.bundle(
-        *records, lane="offline", expected=expected, breaches=(everything,), started_at=everything, subject=subject
-    )
-    void = evidence.bundle(evidence.record("unit", f"lanes/unit/{everything}", stored_class="live"))
-    word = evidence.bundle(lane="real", not_run_code="no-key", not_run_text=everything, canary_start="")
-    admission = evidence.admission(subject=subject)
-    return evidence.fold(bundle, void, word, claims=evidence.claims(claim), admission=admission, last_seen=(seen,))
 
 
 @pytest.fixture(scope="module")
