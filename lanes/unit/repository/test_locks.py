@@ -11,7 +11,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
-GROUPS = ("unit", "lane", "replay", "offline", "offline-clients", "real-local", "lint", "coverage", "browser", "fuzz")
+GROUPS = (
+    "unit",
+    "lane",
+    "replay",
+    "offline",
+    "offline-clients",
+    "real-local",
+    "lint",
+    "coverage",
+    "browser",
+    "fuzz",
+    "example",
+)
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 

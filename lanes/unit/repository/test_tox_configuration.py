@@ -15,7 +15,19 @@ import pytest
 ROOT = Path(__file__).parents[3]
 KEYLESS = (
     *("unit", "snapshot", "replay", "offline", "offline-clients", "real-local"),
-    *("lint", "report", "demo", "accept", "proofs", "proofs-sample", "proofs-clients", "crash", "coverage", "fuzz"),
+    *(
+        "lint",
+        "report",
+        "demo",
+        "accept",
+        "proofs",
+        "proofs-sample",
+        "proofs-clients",
+        "crash",
+        "coverage",
+        "fuzz",
+        "example",
+    ),
 )
 WITH_KEYS = ("real", "record")
 KEYS = {"ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "OPENAI_API_KEY"}
