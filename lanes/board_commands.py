@@ -1,4 +1,4 @@
-"""The commands that read boards and evidence: merge, verify, diff and explain.
+"""The commands that read boards and evidence: merge, verify, diff, explain and nightly.
 
 Room: `lanes.cli` comes in and writes what is answered; the work itself is done in reports.
 """
@@ -72,6 +72,13 @@ def verify(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:
     if seen.findings:
         code = EXIT_FAILED if all(each.is_lacking for each in seen.findings) else EXIT_VOID
     return Answer(_verified_words(seen), code)
+
+
+def nightly(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:
+    """Write a night down, and say what follows from all of them."""
+    from lanes.nightly import nightly as write_night
+
+    return Answer(*write_night(arguments))
 
 
 def diff(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:

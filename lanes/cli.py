@@ -68,6 +68,7 @@ commands:
   verify         work everything out anew from the bundles, and say what does not hold
   diff           say which cells changed from one board to another
   explain CLAIM  say why the cells of a claim say what they say
+  nightly        write what a night saw of hosted models down, and say what follows from all of them
   demo           show one journey as it happens, then the board
   accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
@@ -109,6 +110,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "verify": _answer("verify"),
         "diff": _answer("diff"),
         "explain": _answer("explain"),
+        "nightly": _answer("nightly"),
         "demo": _demo,
         "accept": _accept,
         "record": _record,

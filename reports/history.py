@@ -1,21 +1,23 @@
 """What was seen before: the last live pass of each claim, and the provider ids that are used up.
 
-Room: file input. Output comes in; nothing of it ever fills a cell.
+Room: file input and output. Output and the nightly command come in; nothing of it ever fills a cell.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lanes.record import Json, digest_bytes
+from lanes.record import Json, JsonObject, canonical_json, digest_bytes
 from reports.board import LastSeen
 
 HISTORY = Path("reports") / "history.jsonl"
 CASSETTES = Path("cassettes")
+_RECORDINGS = frozenset({".yaml", ".json", ".jsonl"})
 _PROVIDER_ID = re.compile(r"""\bprovider_id["']?\s*:\s*["']?([^\s"',}\]]+)""")
 
 
@@ -58,7 +60,7 @@ def read_used_ids(root: Path) -> frozenset[str]:
 
 
 def _ids_in_cassettes(root: Path) -> Iterator[str]:
-    for path in sorted((root / CASSETTES).rglob("*.yaml")):
+    for path in sorted(each for each in (root / CASSETTES).rglob("*") if each.suffix in _RECORDINGS):
         for match in _PROVIDER_ID.finditer(path.read_text(encoding="utf-8", errors="replace")):
             if match.group(1) not in {"null", "~"}:
                 yield match.group(1)
@@ -71,15 +73,40 @@ def _ids_in_history(path: Path) -> Iterator[str]:
             yield from (each for each in ids if isinstance(each, str))
 
 
-def _history_lines(path: Path) -> Iterator[dict[str, Json]]:
+def read_history(path: Path) -> tuple[dict[str, Json] | None, ...]:
+    """Every line of the history, oldest first; None for one that is no JSON object. No file, no line."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
-        return
-    for line in lines:
-        try:
-            document: Json = json.loads(line)
-        except (ValueError, RecursionError):  # no JSON tells of no live pass; the chain of digests will name it
-            continue
-        if isinstance(document, dict):
-            yield document
+        return ()
+    return tuple(_object_in(line) for line in lines)
+
+
+def append_history(path: Path, lines: Sequence[JsonObject]) -> None:
+    """Put lines behind the history, all of them or none: an interrupted write leaves the old file.
+
+    Shape: a line is written in its canonical form, so that whoever reads it digests the same bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_bytes() if path.exists() else b""
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("wb") as file:
+        file.write(before + b"".join(canonical_json(line) + b"\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _history_lines(path: Path) -> Iterator[dict[str, Json]]:
+    # a line that is no JSON tells of no live pass; the chain of digests names it
+    yield from (line for line in read_history(path) if line is not None)
+
+
+def _object_in(line: str) -> dict[str, Json] | None:
+    try:
+        document: Json = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -22,6 +22,7 @@ _GROUPS = (
     ("cassette", ("id", "oldest_recorded_at", "age_days", "recorded_model", "recorded_weights", "entries", "consumed")),
     ("script", ("script_id", "entries", "consumed")),
     ("guard", ("depth",)),
+    ("live_proof", ("ttfb_ms",)),
     ("cost", ("usd", "in", "cached", "out", "reasoning", "price_table")),
 )
 
