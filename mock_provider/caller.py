@@ -30,7 +30,7 @@ class Caller:
 
     Shape: path is the whole one, route knows the path behind the conversation prefix. headers hold the length of some
     request, with_length puts in the one of this. refused is how the dialect turns such headers down. is_player False is
-    a control request, or one that only asks whether anybody is there.
+    a control request, or one that only asks whether anybody is there. tells_length: the headers hold a length.
     """
 
     method: str
@@ -47,13 +47,11 @@ class Caller:
     shown_path: str
     shown_headers: Mapping[str, str]
     is_player: bool
+    tells_length: bool
 
     def with_length(self, headers: Mapping[str, str], size_bytes: int) -> dict[str, str]:
         """These headers, `headers` or `shown_headers`, with the length of one request."""
-        copy = dict(headers)
-        if LENGTH in copy:
-            copy[LENGTH] = str(size_bytes)
-        return copy
+        return {**headers, LENGTH: str(size_bytes)} if self.tells_length else dict(headers)
 
 
 def read_caller(method: str, target: str, headers: Mapping[str, str], script: Script) -> Caller:
@@ -79,6 +77,7 @@ def read_caller(method: str, target: str, headers: Mapping[str, str], script: Sc
         shown_path=secrets.target(whole_path, query),
         shown_headers=secrets.headers(headers),
         is_player=not whole_path.startswith(CONTROL_PREFIX) and route.operation != "alive",
+        tells_length=LENGTH in headers,
     )
 
 

@@ -12,19 +12,33 @@ from mock_provider.asked import Asked, Refusal
 from mock_provider.causes import form_of
 from mock_provider.copying import CopyError, Source
 from mock_provider.dialects.codec import Dialect, Reply, SaidCall, count_usage, finish_of
+from mock_provider.filled import ID_LENGTH
 from mock_provider.json_values import encode_json
 from mock_provider.playback import Taken
 from mock_provider.steps import ErrorEvent, HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
 
-ID_LENGTH = 24
-
 
 def derive_id(script: Script, taken: Taken, kind: str, number: int = 0) -> str:
     """An id from script, conversation, client, request and step alone; its prefix tells it from a live one."""
+    mark = mark_of(taken.step.number, kind, number)
+    return f"mock-{kind}-{derive_digits(script, taken, (mark,))[0]}"
+
+
+def mark_of(step: int, kind: str, number: int) -> bytes:
+    """What tells one id of a request from the others."""
+    return f"\x1f{step}\x1f{kind}\x1f{number}".encode("utf-8", "surrogatepass")
+
+
+def derive_digits(script: Script, taken: Taken, marks: tuple[bytes, ...]) -> tuple[str, ...]:
+    """The digits of the ids with these marks."""
     cursor = taken.cursor
-    digest = _play_hash(script.digest, cursor.conversation.name, cursor.client).copy()
-    digest.update(f"\x1f{taken.use}\x1f{taken.step.number}\x1f{kind}\x1f{number}".encode("utf-8", "surrogatepass"))
-    return f"mock-{kind}-{digest.hexdigest()[:ID_LENGTH]}"
+    seed, use = _play_hash(script.digest, cursor.conversation.name, cursor.client), taken.use
+    found: list[str] = []
+    for mark in marks:
+        digest = seed.copy()
+        digest.update(b"\x1f%d%b" % (use, mark))
+        found.append(digest.hexdigest()[:ID_LENGTH])
+    return tuple(found)
 
 
 @functools.lru_cache(maxsize=256)
@@ -93,4 +107,4 @@ def compose_refusal(error: HttpError, source: Source, dialect: Dialect, flavour:
     return Refusal(status, "scripted", text, error.kind or kind, code, None, tuple(headers))
 
 
-__all__ = ["CopyError", "compose_refusal", "compose_reply", "derive_id"]
+__all__ = ["CopyError", "compose_refusal", "compose_reply", "derive_digits", "derive_id", "mark_of"]

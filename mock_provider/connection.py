@@ -9,9 +9,10 @@ import asyncio
 from http import HTTPStatus
 from typing import Literal, TypeAlias, cast
 
-from mock_provider.delivery import Delivery, Framing, deliver_whole, spell_head
+from mock_provider.delivery import Delivery, Framing, deliver_whole, spell_filled, spell_head
 from mock_provider.exchange import Exchange
 from mock_provider.faults import Head
+from mock_provider.filled import Filled
 from mock_provider.http_head import HEAD_END, ChunkedBody, FramingError
 from mock_provider.known_heads import Asking, KnownHeads
 from mock_provider.mock import Mock
@@ -35,6 +36,7 @@ class Connection(asyncio.Protocol):
         "_connections",
         "_is_welcome",
         "_known",
+        "_limit_bytes",
         "_mock",
         "_outlet",
         "_parts",
@@ -50,6 +52,7 @@ class Connection(asyncio.Protocol):
         self, mock: Mock, known: KnownHeads, connections: dict[Connection, None], *, is_welcome: bool = True
     ) -> None:
         self._mock = mock
+        self._limit_bytes = mock.limits.body_bytes
         self._known = known
         self._connections = connections
         self._transport: asyncio.Transport | None = None
@@ -108,7 +111,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._state == "head" and not self._buffer:
             self.patience = 0
-            self._take(self._whole(data))
+            rest = self._whole(data)
+            if rest:
+                self._take(rest)
         elif self._state == "answering":
             self._buffer += data
             if self._transport is not None and len(self._buffer) > MAX_WAITING_BYTES:
@@ -155,15 +160,18 @@ class Connection(asyncio.Protocol):
     def _whole(self, data: bytes) -> bytes:
         """Answer a request that came in one piece and whose head is known: the usual one. Shape: what is left to do."""
         end = data.find(HEAD_END) + len(HEAD_END)
-        known = self._known.find(data[:end]) if end >= len(HEAD_END) else None
+        known = self._known.find(data[:end])
         if known is None:
             return data
         asking, length = known
         size = end + length
-        if asking.is_chunked or len(data) < size or length > self._mock.limits.body_bytes:
+        rest = len(data) - size
+        if rest < 0 or asking.is_chunked or length > self._limit_bytes:
             return data
         self._asking = asking
-        return self._answer(data[end:size], data[size:]) or b""
+        if rest:
+            return self._answer(data[end:size], data[size:]) or b""
+        return self._answer(data[end:], b"") or b""
 
     def _take(self, data: bytes) -> None:
         """Take bytes, answer every request they complete."""
@@ -228,7 +236,7 @@ class Connection(asyncio.Protocol):
             raise FramingError(431)
         asking, length = self._known.read(data[:end])
         self._asking = asking
-        if length > self._mock.limits.body_bytes:
+        if length > self._limit_bytes:
             self._refuse_size(asking, length)
             return None
         rest = data[end:]
@@ -237,7 +245,7 @@ class Connection(asyncio.Protocol):
         if asking.expects_go_on and not rest and self._outlet is not None:
             self._outlet.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if asking.is_chunked:
-            self._state, self._chunks = "chunks", ChunkedBody(self._mock.limits.body_bytes)
+            self._state, self._chunks = "chunks", ChunkedBody(self._limit_bytes)
         else:
             self._state, self._wanted = "body", length
         return rest or None
@@ -260,8 +268,18 @@ class Connection(asyncio.Protocol):
             return None
         self._state = "head"
         self.patience = 0
-        exchange = self._mock.answer(asking.caller, body)
-        delivery = self._deliver(exchange, asking.framing)
+        framing, outlet = asking.framing, self._outlet
+        if framing.has_body and outlet is not None:
+            answer = self._mock.answer_at_once(asking.caller, body)
+            if isinstance(answer, Filled):
+                outlet.write(spell_filled(answer, framing))
+                if framing.is_last:
+                    self._state = "leaving"
+                    outlet.close()
+                return rest
+        else:
+            answer = self._mock.answer(asking.caller, body)
+        delivery = self._deliver(answer, framing)
         if delivery is None:
             return rest
         self._state = "answering"

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mock_provider.asked import Asked, Refusal
-from mock_provider.caller import LENGTH, Caller
+from mock_provider.caller import Caller
 from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
 from mock_provider.copying import Source
 from mock_provider.dialects.codec import Dialect, Received, Reply, headers_of_error, headers_of_stream
 from mock_provider.faults import Head, Plan, plan_stream, plan_whole
+from mock_provider.filled import Filled
 from mock_provider.journal import Entry
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
@@ -27,6 +28,7 @@ from mock_provider.playback import Cursor, History, Taken
 from mock_provider.random_faults import Draw, draw, hit
 from mock_provider.redaction import Redactor
 from mock_provider.routes import SUPPORTED
+from mock_provider.spelling import KeptBody
 from mock_provider.steps import Script
 from mock_provider.text_pattern import PatternTooSlow
 from mock_provider.values import value
@@ -56,7 +58,7 @@ class Decision:
     Shape: note is what it changes; keep, if there is one, is done once it has. The rest is for the journal.
     """
 
-    plan: Plan
+    answer: Plan | Filled
     note: Note
     conversation: str | None = None
     client: str = ""
@@ -67,24 +69,33 @@ class Decision:
     extra_fields: tuple[str, ...] = ()
     keep: Callable[[], None] | None = None
 
-    def entry(self, caller: Caller, size_bytes: int, kept_body: bytes | None) -> Entry:
+    def entry(self, caller: Caller, size_bytes: int, kept_body: KeptBody) -> Entry:
         """The journal's view of it, which has no number yet."""
+        answer = self.answer
+        filled = answer if isinstance(answer, Filled) else None
+        head = answer.pattern.head if isinstance(answer, Filled) else answer.head
+        # In their order, not by name, which would take three times as long in every request.
         return Entry(
-            number=0,
-            method=caller.method,
-            path=caller.shown_path,
-            kept_headers=caller.shown_headers,
-            dialect=caller.dialect.name,
-            conversation=self.conversation,
-            client=self.client,
-            step=self.step,
-            matched=self.matched,
-            rule=self.rule,
-            problem=self.problem,
-            status=self.plan.head.status if self.plan.head else None,
-            extra_fields=self.extra_fields,
-            kept_body=kept_body,
-            length_bytes=size_bytes if LENGTH in caller.shown_headers else None,
+            0,
+            caller.method,
+            caller.shown_path,
+            caller.shown_headers,
+            caller.dialect.name,
+            self.conversation,
+            self.client,
+            self.step,
+            self.matched,
+            self.rule,
+            self.problem,
+            head.status if head is not None else None,
+            0,
+            (),
+            self.extra_fields,
+            "open",
+            b"",
+            kept_body,
+            size_bytes if caller.tells_length else None,
+            filled,
         )
 
 
@@ -142,48 +153,47 @@ class Decider:
         asked = caller.dialect.read(received)
         return (refuse_by_facts(asked, self._script) if isinstance(asked, Asked) else None) or asked
 
+    def may_reword(self, caller: Caller) -> bool:
+        """Whether requests that differ in the words of their last message are checked alike."""
+        return caller.dialect.is_wordblind and not self._script.facts
+
     def decide(self, request: Request, checked: Checked) -> Decision:
         """Decide, as the play stands now."""
         number = self._play.number + 1
-        dialect, secrets = request.caller.dialect, request.secrets
+        dialect = request.caller.dialect
+        if isinstance(checked, Asked):
+            return self._match(request, checked, dialect, number)
         if checked is None:
             return self._lost(request, number)
         if isinstance(checked, Refusal):
-            return _refuse(checked, dialect, self._script, number, secrets)
-        if not isinstance(checked, Asked):
-            return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
+            return _refuse(checked, dialect, self._script, number, request.secrets)
+        return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
+
+    def _match(self, request: Request, checked: Asked, dialect: Dialect, number: int) -> Decision:
         history = History(checked.messages)
+        playback = self._play.playback
         try:
-            taken = self._take(request, checked, history, number)
+            cursor = playback.find(checked, request.caller.naming, number, history)
+            if isinstance(cursor, Unmatched):
+                return self._unmatched(cursor, None, request, checked, number)
+            taken = playback.take(cursor, checked)
+            if isinstance(taken, Unmatched):
+                return self._unmatched(taken, cursor, request, checked, number)
         except PatternTooSlow as slow:
             return self._unmatched(explain_slow_pattern(self._script, slow), None, request, checked, number)
-        if isinstance(taken, Decision):
-            return taken
+        filled = self._patterns.fill(taken, checked, dialect)
+        if filled is not None:
+            return self._answer_again(filled, taken, checked, dialect, history)
         try:
             return self._play_step(taken, checked, dialect, history)
         except CopyError as error:
-            cursor = taken.cursor
             name = cursor.conversation.name
             where = called(self._script, name)
             text = f"{where}: step {taken.step.number} {error} [SCRIPT_COPY]\n  fix: send it, or copy another field"
             unmatched = Unmatched("SCRIPT_COPY", text, name, taken.step.number)
             return self._unmatched(unmatched, cursor, request, checked, number)
 
-    def _take(self, request: Request, asked: Asked, history: History, number: int) -> Taken | Decision:
-        """Find the step. Shape: the decision when there is none. Raises: PatternTooSlow."""
-        playback = self._play.playback
-        cursor = playback.find(asked, request.caller.naming, number, history)
-        if isinstance(cursor, Unmatched):
-            return self._unmatched(cursor, None, request, asked, number)
-        taken = playback.take(cursor, asked)
-        if isinstance(taken, Unmatched):
-            return self._unmatched(taken, cursor, request, asked, number)
-        return taken
-
     def _play_step(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
-        again = self._answer_again(taken, asked, dialect, history)
-        if again is not None:
-            return again
         drawn = self._draw(taken)
         if drawn is not None:
             taken = replace(taken, step=hit(taken.step, drawn))
@@ -240,18 +250,15 @@ class Decider:
             decision.keep = lambda: keep(asked, kept_reply, self._kept)
         return decision
 
-    def _answer_again(self, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision | None:
-        """The answer of a step that was rendered before, if it is one of those that differ in nothing but ids."""
-        filled = self._patterns.fill(taken, asked, dialect)
-        if filled is None:
-            return None
-        body, said = filled
-        name, cursor, step = dialect.request_id_header, taken.cursor, taken.step.number
-        request_id = ((name, derive_id(self._script, taken, "req")),) if name else ()
+    def _answer_again(self, filled: Filled, taken: Taken, asked: Asked, dialect: Dialect, history: History) -> Decision:
+        """The answer of a step that was rendered before."""
+        cursor, step = taken.cursor, taken.step.number
         conversation, client = cursor.conversation.name, cursor.client
-        note = Note(conversation, client, taken.item, step, self._play.playback.seal(history, said))
-        plan = plan_whole(head_of(200, JSON_TYPE, *request_id), body)
-        return Decision(plan, note, conversation, client, step, matched=True, extra_fields=asked.extra_fields)
+        sealed = None
+        if self._play.playback.remembers:
+            sealed = self._play.playback.seal(history, self._patterns.said(filled, taken, dialect))
+        note = Note(conversation, client, taken.item, step, sealed)
+        return Decision(filled, note, conversation, client, step, True, None, None, asked.extra_fields)
 
     def _draw(self, taken: Taken) -> Draw | None:
         """The fault by lot of this request, if it is hit."""

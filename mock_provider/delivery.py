@@ -14,6 +14,7 @@ from typing import NamedTuple
 from mock_provider.actions import Action, Delay, Die, Head, Hold, Send, Wait
 from mock_provider.exchange import Exchange
 from mock_provider.faults import GARBAGE
+from mock_provider.filled import ID_LENGTH, Filled, Pattern
 from mock_provider.mock import Mock
 from mock_provider.outlet import Outlet
 
@@ -61,6 +62,21 @@ def _spell_usual(
     spelled = _spell(status, (*headers, (last, "\n")), length, framing)  # no header can hold a line end
     before, _, after = spelled.encode("latin-1", "replace").partition(b": \n")
     return before + b": ", after
+
+
+def spell_filled(filled: Filled, framing: Framing) -> bytes:
+    """A whole answer on the wire, with its head."""
+    template = filled.pattern.spelled.get(framing) or _spell_pattern(filled.pattern, framing)
+    return (template % filled.digits).encode("utf-8", "surrogatepass")
+
+
+def _spell_pattern(pattern: Pattern, framing: Framing) -> str:
+    """A whole answer as a template for the digits of its ids, which are always as many."""
+    filler = ("0" * ID_LENGTH,) * len(pattern.marks)
+    length = len(Filled(pattern, filler).body())
+    head = _spell(pattern.head.status, pattern.head.headers, length, framing)
+    spelled = pattern.spelled[framing] = head + pattern.text
+    return spelled
 
 
 def deliver_whole(exchange: Exchange, framing: Framing, outlet: Outlet) -> bool:

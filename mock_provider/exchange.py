@@ -9,23 +9,37 @@ import hashlib
 from collections.abc import Callable
 
 from mock_provider.faults import Plan
+from mock_provider.filled import Filled
 from mock_provider.journal import Entry
 
 
 class Exchange:
-    """The plan of an answer, and the notes about it. Shape: entry is None for control routes."""
+    """The plan of an answer, and the notes about it.
 
-    __slots__ = ("_digest", "_finished", "_is_over", "entry", "plan")
+    Shape: entry is None for control routes.
+    """
 
-    def __init__(self, plan: Plan, entry: Entry | None, finished: Callable[[Entry], None]) -> None:
-        self.plan = plan
+    __slots__ = ("_answer", "_digest", "_finished", "_is_over", "entry")
+
+    def __init__(self, answer: Plan | Filled, entry: Entry | None, finished: Callable[[Entry], None]) -> None:
+        self._answer = answer
         self.entry = entry
         self._finished = finished
-        self._digest = hashlib.sha256()
+        self._digest: hashlib._Hash | None = None
         self._is_over = False
+
+    @property
+    def plan(self) -> Plan:
+        """Everything the answer does, in order."""
+        answer = self._answer
+        if isinstance(answer, Filled):
+            answer = self._answer = answer.plan()
+        return answer
 
     def sent(self, data: bytes, *, is_piece: bool) -> None:
         """Note bytes of the body that went out."""
+        if self._digest is None:
+            self._digest = hashlib.sha256()
         self._digest.update(data)
         if self.entry is not None and is_piece:
             self.entry.pieces_sent += 1
@@ -47,7 +61,7 @@ class Exchange:
         self._is_over = True
         if self.entry is not None:
             self.entry.end = end
-            self.entry.digest = self._digest.digest()
+            self.entry.digest = (self._digest or hashlib.sha256()).digest()
             self._finished(self.entry)
 
     def gone(self) -> None:

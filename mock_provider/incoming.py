@@ -13,6 +13,8 @@ from mock_provider.asked import Refusal
 from mock_provider.json_reader import Reader, Reading
 from mock_provider.json_values import MAX_DEPTH, is_too_deep
 
+PLAIN = "identity"
+
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
@@ -35,7 +37,7 @@ def unpack_body(data: bytes, encoding: str, limit_bytes: int) -> bytes | Refusal
         if inflater.unconsumed_tail:
             return Refusal(413, "body_too_large", f"The request body is over {limit_bytes} bytes.")
         return unpacked
-    if encoding != "identity":
+    if encoding != PLAIN:
         return Refusal(415, "bad_encoding", f"Content-Encoding {encoding} is not supported.")
     return data
 
@@ -49,7 +51,7 @@ def read_body(data: bytes, reader: Reader) -> Reading | Refusal:
     except (ValueError, RecursionError):
         return Refusal(400, "not_json", _NOT_JSON)
     fresh = reading.fresh_bytes  # what was known was not too deep
-    if fresh.count(b"[") + fresh.count(b"{") > MAX_DEPTH and is_too_deep(reading.fresh):
+    if len(fresh) > MAX_DEPTH and fresh.count(b"[") + fresh.count(b"{") > MAX_DEPTH and is_too_deep(reading.fresh):
         return Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
     return reading
 

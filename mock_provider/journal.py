@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mock_provider.errors import UsageError
+from mock_provider.filled import Filled
 from mock_provider.gates import Latch
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.spelling import KeptBody, Shelf, Spelling
 
 MAX_ENTRIES = 10_000
 MAX_BODY_BYTES = 12 << 20  # of all bodies kept together; older ones are dropped first, their entries stay
@@ -26,8 +28,9 @@ class Entry:
 
     Shape: number counts arrivals from 1. problem says why it was refused, rule is the stable name of that.
     end is "open" while the answer is under way, then "complete", "client gone at piece N" or "fault KIND".
-    kept_body is a JSON document without secrets, as bytes; kept_headers may be shared between entries, length_bytes is
-    what this one said in content-length.
+    kept_body is a JSON document without secrets, as it was spelled; kept_headers may be shared between entries,
+    length_bytes is what this one said in content-length. digest is that of the body that was sent; of a filled answer
+    it is worked out when somebody asks for it.
     """
 
     number: int
@@ -47,8 +50,9 @@ class Entry:
     extra_fields: tuple[str, ...] = ()
     end: str = "open"
     digest: bytes = b""
-    kept_body: bytes | None = None
+    kept_body: KeptBody = None
     length_bytes: int | None = None
+    filled: Filled | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -58,13 +62,19 @@ class Entry:
             headers["content-length"] = str(self.length_bytes)
         return headers
 
+    def spelled_body(self) -> bytes | None:
+        """The body as bytes, redacted; None as body."""
+        kept = self.kept_body
+        return kept.data() if isinstance(kept, Spelling) else kept
+
     @property
     def body(self) -> Json:
         """The request body, redacted; None when there was none, it was not JSON, or it was dropped for space."""
-        if self.kept_body is None:
+        data = self.spelled_body()
+        if data is None:
             return None
         try:
-            value: Json = json.loads(self.kept_body)
+            value: Json = json.loads(data)
         except ValueError:
             return None
         return value
@@ -72,6 +82,8 @@ class Entry:
     @property
     def reply_digest(self) -> str:
         """SHA-256 of the body bytes that were really sent, in hexadecimal; empty while the answer is under way."""
+        if self.filled is not None and self.end == "complete" and not self.digest:
+            self.digest = self.filled.digest()
         return self.digest.hex()
 
     def to_json(self) -> JsonObject:
@@ -110,14 +122,16 @@ class Entry:
 class Journal:
     """All entries, oldest first, bounded.
 
+    Shape: has_file tells whether finished entries are written somewhere.
     Limits: MAX_ENTRIES entries and MAX_BODY_BYTES of bodies; `dropped` counts entries that had to go.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._entries: deque[Entry] = deque()
         self._with_body: deque[Entry] = deque()
-        self._body_bytes = 0
+        self._bodies = Shelf()
         self._path = path
+        self.has_file = path is not None
         self.dropped = 0
         self._waiting: list[Latch] = []
         if path is not None:
@@ -176,8 +190,8 @@ class Journal:
             self._waiting.pop().open()
         if entry.kept_body is not None:
             self._with_body.append(entry)
-            self._body_bytes += len(entry.kept_body)
-        while self._body_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
+            self._bodies.add(entry.kept_body)
+        while self._bodies.size_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
             self._drop_body(self._with_body.popleft())
         if len(self._entries) > MAX_ENTRIES:
             oldest = self._entries.popleft()
@@ -186,7 +200,7 @@ class Journal:
                 self._drop_body(self._with_body.popleft())
 
     def _drop_body(self, entry: Entry) -> None:
-        self._body_bytes -= len(entry.kept_body or b"")
+        self._bodies.take(entry.kept_body or b"")
         entry.kept_body = None
 
     def close_entry(self, entry: Entry) -> None:
@@ -201,5 +215,5 @@ class Journal:
         """Forget everything kept; a file keeps what it has."""
         self._entries.clear()
         self._with_body.clear()
-        self._body_bytes = 0
+        self._bodies.clear()
         self.dropped = 0

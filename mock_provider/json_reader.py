@@ -8,127 +8,45 @@ differs is parsed. Whatever looks unusual is left to the ordinary parser, which 
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mock_provider.json_values import Json, JsonObject
-from mock_provider.known import KnownList, KnownObject
+from mock_provider.known import KnownList
+from mock_provider.runs import AFTER_TEXT, Run
+from mock_provider.strict_json import DECODER, parse, parse_fast
 
 MIN_BYTES = 1024  # below, parsing costs less than looking for what is known
 MAX_REMEMBERED_BYTES = 2 << 20  # of lists as spelled, about thrice that parsed: a hundred agents with their histories
 MAX_BRANCHES = 64  # what may follow one beginning; looking through them costs less than parsing one message
+MAX_FRAMES = 8  # agents that work side by side offer different tools
+MAX_FRAME_BYTES = 128 << 10  # the tools and settings of an agent, several times over
 
 _KEY = re.compile(rb'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*')
 _AFTER = re.compile(rb"[ \t\n\r]*([,\]}])[ \t\n\r]*")
-_AFTER_TEXT = re.compile(r"[ \t\n\r]*([,\]}])[ \t\n\r]*")
+_COMMA = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _PLAIN = re.compile(rb'"([^"\\\x00-\x1f]*)"|(true)|(false)|(null)|(-?(?:0|[1-9][0-9]{0,17}))(?![0-9.eE])')
+_LAST = b"]}"  # what stands behind a list that is the last member
 
 
 class _Unusual(Exception):  # noqa: N818 - not an error: the ordinary parser takes over
     """The document is not spelled the way clients spell it."""
 
 
-def _not_a_number(word: str) -> Json:
-    raise ValueError(f"{word} is no JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:40]} is out of range")
-    return value
-
-
-_OTHER_ENCODINGS = (
-    b"\0",
-    b"\xef",
-    b"\xfe",
-    b"\xff",
-)  # a byte order mark, or a wide character; no JSON in UTF-8 begins so
-_DECODER = json.JSONDecoder(parse_constant=_not_a_number, parse_float=_finite)
-
-
-def parse_strictly(data: bytes) -> Json:
-    """Read a document as the standard says: no NaN, no infinite numbers. Raises: ValueError, RecursionError."""
-    if data.startswith(_OTHER_ENCODINGS) or data[1:2] == b"\0":
-        value: Json = json.loads(data, parse_constant=_not_a_number, parse_float=_finite)
-    else:
-        value = _DECODER.decode(data.decode("utf-8", "surrogatepass"))
-    return value
-
-
 @dataclass(slots=True, eq=False)
-class Run:
-    """Neighbouring elements of a list, and what came after them.
+class Frame:
+    """A document without the elements of one list, the one that grows.
 
-    Shape: text is their spelling with what stands between them; starts and ends are places in it; cleared is for
-    whoever checks the text against something, to note against what.
+    Shape: before ends where the first element begins, after begins where the list is closed; head and rest are the
+    members there.
     """
 
-    text: bytes
-    starts: list[int]
-    ends: list[int]
-    values: list[Json]
-    first: bytes = b""
-    branches: list[Run] = field(default_factory=list)
-    firsts: tuple[bytes, ...] = ()
-    cleared: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.first = self.text[: self.ends[0]] if self.ends else b""
-
-    def size_bytes(self) -> int:
-        """How many bytes it keeps, with its branches."""
-        size = 0
-        waiting = [self]
-        while waiting:
-            run = waiting.pop()
-            size += len(run.text)
-            waiting += run.branches
-        return size
-
-    def agreement(self, data: bytes, at: int) -> int:
-        """How many of the elements stand in these bytes at this place."""
-        low, high = 1, len(self.ends) - 1  # the first one does, all do not
-        while low < high:
-            middle = (low + high + 1) // 2
-            if data.startswith(self.text[: self.ends[middle - 1]], at):
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
-    def split(self, count: int) -> Run:
-        """Cut into the first elements and the rest, which becomes a branch. Shape: the first part."""
-        cut = self.starts[count]
-        head = Run(self.text[: self.ends[count - 1]], self.starts[:count], self.ends[:count], self.values[:count])
-        head.cleared = set(self.cleared)
-        self.text = self.text[cut:]
-        self.starts = [at - cut for at in self.starts[count:]]
-        self.ends = [at - cut for at in self.ends[count:]]
-        self.values = self.values[count:]
-        self.first = self.text[: self.ends[0]]
-        head.lead_to(self)
-        return head
-
-    def lead_to(self, run: Run) -> None:
-        """Let another run follow; the most recent one stands first."""
-        self.branches.insert(0, run)
-        self.firsts = (run.first, *self.firsts)
-
-    def drop(self, number: int = -1) -> Run:
-        """Let one of the branches, the oldest if none is said, follow no more."""
-        number %= len(self.branches)
-        self.firsts = self.firsts[:number] + self.firsts[number + 1 :]
-        return self.branches.pop(number)
-
-
-def _root() -> Run:
-    return Run(b"", [], [], [])
+    before: Run
+    name: str
+    after: Run
+    head: JsonObject
+    rest: JsonObject
 
 
 @dataclass(slots=True)
@@ -136,7 +54,8 @@ class Reading:
     """A document read.
 
     Shape: runs are the parts that were known; fresh is the document without them, fresh_bytes what else was spelled;
-    news may be remembered: the name of a list, what stands before in it, and new elements.
+    news may be remembered: the name of a list, what stands before in it, and new elements; and a frame. pieces are the
+    document as it was spelled, those that were known shared with others; None: in one piece.
     """
 
     value: Json
@@ -144,6 +63,12 @@ class Reading:
     fresh: Json
     fresh_bytes: bytes
     news: list[tuple[str, Run, Run]]
+    frame: Frame | None = None
+    pieces: tuple[bytes, ...] | None = None
+
+
+_NO_RUNS: list[Run] = []
+_NO_NEWS: list[tuple[str, Run, Run]] = []
 
 
 class Reader:
@@ -155,38 +80,54 @@ class Reader:
     def __init__(self, limit_bytes: int = MAX_REMEMBERED_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._roots: dict[str, Run] = {}
+        self._frames: list[Frame] = []
         self._size_bytes = 0
 
     def read(self, data: bytes) -> Reading:
         """Read a document. Raises: ValueError or RecursionError for what is not JSON."""
         if len(data) >= MIN_BYTES and data.startswith(b"{"):
+            walk = _Walk(data, self._roots)
             try:
-                return _Walk(data, self._roots).document()
+                for frame in self._frames:
+                    if data.startswith(frame.before.text) and data.endswith(frame.after.text):
+                        reading = walk.list_within(frame)
+                        if reading is not None:
+                            return reading
+                return walk.document()
             except (_Unusual, ValueError, RecursionError):
                 pass  # the ordinary parser says what is wrong, if anything is
-        value = parse_strictly(data)
-        return Reading(value, [], value, data, [])
+        value = parse(data)
+        return Reading(value, _NO_RUNS, value, data, _NO_NEWS)
 
     def remember(self, reading: Reading) -> None:
         """Remember the lists of a document; never one that holds a secret, they stay in memory."""
         for name, place, run in reading.news:
-            if not place.ends:
+            if place.is_root:
                 self._roots[name] = place
             self._size_bytes += len(run.text)
             if len(place.branches) == MAX_BRANCHES:
                 self._size_bytes -= place.drop().size_bytes()
             place.lead_to(run)
+        if reading.frame is not None:
+            self._frames.insert(0, reading.frame)
+            self._size_bytes += reading.frame.before.size_bytes() + reading.frame.after.size_bytes()
+            if len(self._frames) > MAX_FRAMES:
+                dropped = self._frames.pop()
+                self._size_bytes -= dropped.before.size_bytes() + dropped.after.size_bytes()
         if self._size_bytes > self._limit_bytes:
             self.forget()
 
     def forget(self) -> None:
         """Forget everything."""
         self._roots.clear()
+        self._frames.clear()
         self._size_bytes = 0
 
 
 class _Walk:
     """One document, walked from the left."""
+
+    __slots__ = ("_data", "_fresh", "_fresh_bytes", "_fresh_from", "_news", "_roots", "_runs", "_spans")
 
     def __init__(self, data: bytes, roots: dict[str, Run]) -> None:
         self._data = data
@@ -195,6 +136,7 @@ class _Walk:
         self._fresh: JsonObject = {}
         self._fresh_bytes: list[bytes] = []
         self._news: list[tuple[str, Run, Run]] = []
+        self._spans: list[tuple[str, int, int]] = []  # lists with something new: first element, closing bracket
         self._fresh_from = 0
 
     def document(self) -> Reading:
@@ -225,7 +167,61 @@ class _Walk:
             if end != b",":
                 raise _Unusual
         self._fresh_bytes.append(data[self._fresh_from :])
-        return Reading(content, self._runs, self._fresh, b"".join(self._fresh_bytes), self._news)
+        fresh_bytes = b"".join(self._fresh_bytes)
+        return Reading(content, self._runs, self._fresh, fresh_bytes, self._news, self._frame(content))
+
+    def _frame(self, content: JsonObject) -> Frame | None:
+        """What stands around the list that is new, if it is the only one."""
+        if len(self._spans) != 1:
+            return None
+        name, start, end = self._spans[0]
+        data = self._data
+        if len(data) - end + start > MAX_FRAME_BYTES:
+            return None
+        names = [*content]
+        at = names.index(name)
+        head, rest = {key: content[key] for key in names[:at]}, {key: content[key] for key in names[at + 1 :]}
+        return Frame(Run(data[:start], []), name, Run(data[end:], []), head, rest)
+
+    def list_within(self, frame: Frame) -> Reading | None:
+        """Read the list within a frame that fits; None where that is not all there is between."""
+        data = self._data
+        at, end = len(frame.before.text), len(data) - len(frame.after.text)
+        place = self._roots.get(frame.name)
+        if place is None or at >= end:
+            return None
+        found = KnownList()
+        pieces, runs = [frame.before.text], [frame.before, frame.after]
+        while at < end:
+            run = self._known(place, at)
+            if run is None:
+                break
+            place = run
+            found += run.values
+            found.runs.append(run)
+            runs.append(run)
+            pieces.append(run.text)
+            at += len(run.text)
+            comma = _COMMA.match(data, at)
+            if comma is not None:
+                pieces.append(comma.group())
+                at = comma.end()
+                if at >= end:
+                    return None
+            elif at != end:
+                return None
+        news, new = _NO_NEWS, b""
+        fresh: JsonObject = {}
+        if at < end:
+            values = self._parse_up_to(end, at)
+            if values is None:
+                return None
+            new = data[at:end]
+            news = self._add(frame.name, place, found, new, values)
+            fresh = {frame.name: values}
+        pieces += (new, frame.after.text)
+        content: JsonObject = {**frame.head, frame.name: found, **frame.rest}
+        return Reading(content, runs, fresh, new, news, None, tuple(pieces))
 
     def _value(self, at: int) -> tuple[Json, int]:
         data = self._data
@@ -239,23 +235,24 @@ class _Walk:
                 value = int(plain.group(5)) if kind == 5 else (True, False, None)[(kind or 0) - 2]
             return value, plain.end()
         text = data[at:].decode("utf-8", "surrogatepass")
-        value, end = _DECODER.raw_decode(text)
+        value, end = DECODER.raw_decode(text)
         return value, at + (end if text.isascii() else len(text[:end].encode("utf-8", "surrogatepass")))
 
     def _list(self, name: str, at: int) -> tuple[list[Json], int]:
         data = self._data
-        place = self._roots.get(name) or _root()
+        place = self._roots.get(name) or Run(b"", [])
         found = KnownList()
         space = _SPACE.match(data, at)
-        at = space.end() if space else at
+        first = at = space.end() if space else at
         if data[at : at + 1] == b"]":
             return found, at + 1
         while True:
             run = self._known(place, at)
             if run is None:
-                return self._rest(name, place, found, at)
+                return self._rest(name, place, found, first, at)
             place = run
             found += run.values
+            found.runs.append(run)
             self._runs.append(run)
             self._fresh_bytes.append(data[self._fresh_from : at])
             at += len(run.text)
@@ -264,7 +261,6 @@ class _Walk:
             if after is None or after.group(1) == b"}":
                 raise _Unusual
             if after.group(1) == b"]":
-                found.known_count = len(found)
                 return found, after.start(1) + 1
             at = after.end()
 
@@ -284,45 +280,50 @@ class _Walk:
         place.lead_to(head)
         return head
 
-    def _rest(self, name: str, place: Run, found: KnownList, start: int) -> tuple[list[Json], int]:
-        """Parse the elements that are new, to the end of the list."""
+    def _rest(self, name: str, place: Run, found: KnownList, first: int, start: int) -> tuple[list[Json], int]:
+        """Parse the elements that are new, to the end of the list, whose first element begins at first."""
+        end = len(self._data) - len(_LAST)
+        values = self._parse_up_to(end, start) if self._data.endswith(_LAST) else None
+        if values is None:
+            values, end = self._parse_each(start)
+        self._fresh[name] = values
+        self._news += self._add(name, place, found, self._data[start:end], values)
+        self._spans.append((name, first, end))
+        return found, end + 1
+
+    def _add(
+        self, name: str, place: Run, found: KnownList, text: bytes, values: list[Json]
+    ) -> list[tuple[str, Run, Run]]:
+        """Add new elements to a list. Shape: what may be remembered of them."""
+        run = Run(text.rstrip(b" \t\n\r"), values)
+        found.runs.append(run)
+        found += values
+        if all(type(value) is dict for value in values):
+            return [(name, place, run)]
+        return []  # others do not show in their spelling where they end
+
+    def _parse_up_to(self, end: int, start: int) -> list[Json] | None:
+        """Parse the rest of a list that is closed here, if it is: where it can be parsed up to, it ends."""
+        if end <= start:
+            return None
+        try:
+            values = parse_fast(b"[%b]" % self._data[start:end])
+        except (ValueError, RecursionError):
+            return None
+        return values if isinstance(values, list) and values else None
+
+    def _parse_each(self, start: int) -> tuple[list[Json], int]:
+        """Parse the rest of a list element by element. Shape: the elements, and where the list is closed."""
         text = self._data[start:].decode("utf-8", "surrogatepass")
         values: list[Json] = []
-        starts: list[int] = []
-        ends: list[int] = []
         at = 0
-        is_last = False
-        while not is_last:
-            value, end = _DECODER.raw_decode(text, at)
-            values.append(KnownObject(value) if isinstance(value, dict) else value)
-            starts.append(at)
-            ends.append(end)
-            after = _AFTER_TEXT.match(text, end)
+        while True:
+            value, end = DECODER.raw_decode(text, at)
+            values.append(value)
+            after = AFTER_TEXT.match(text, end)
             if after is None or after.group(1) == "}":
                 raise _Unusual
-            is_last = after.group(1) == "]"
-            at = after.start(1) + 1 if is_last else after.end()
-        if not text.isascii():
-            starts, ends, at = _in_bytes(text, starts, ends, at)
-        self._fresh[name] = values
-        if all(
-            isinstance(value, dict) for value in values
-        ):  # other values do not show in their spelling where they end
-            self._news.append((name, place, Run(self._data[start : start + ends[-1]], starts, ends, values)))
-        found.known_count = len(found)
-        found += values
-        return found, start + at
-
-
-def _in_bytes(text: str, starts: list[int], ends: list[int], last: int) -> tuple[list[int], list[int], int]:
-    """Turn places in a text, in their order, into places in its bytes."""
-
-    def counted() -> Iterator[int]:
-        before = size = 0
-        for place in (*(place for pair in zip(starts, ends, strict=True) for place in pair), last):
-            size += len(text[before:place].encode("utf-8", "surrogatepass"))
-            before = place
-            yield size
-
-    places = list(counted())
-    return places[0:-1:2], places[1:-1:2], places[-1]
+            if after.group(1) == "]":
+                at = after.start(1)
+                return values, start + (at if text.isascii() else len(text[:at].encode("utf-8", "surrogatepass")))
+            at = after.end()

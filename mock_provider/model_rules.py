@@ -90,6 +90,8 @@ _WORDS: Mapping[str, Words] = {
 
 def refuse_by_facts(asked: Asked, script: Script) -> Refusal | None:
     """Hold a request against what its model can do. Shape: the first rule that is broken."""
+    if not script.facts:
+        return None
     facts = next((facts for facts in script.facts if facts.name == asked.model), None)
     if facts is None:
         return None

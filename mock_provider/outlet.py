@@ -43,10 +43,13 @@ class Outlet:
         if transport is None or transport.is_closing():
             return
         if self.is_drained and self._number >= 0:
-            try:  # noqa: SIM105 - in every request's way, and a context manager costs more than the write
-                data = data[os.write(self._number, data) :]
+            try:
+                sent = os.write(self._number, data)
             except OSError:
-                pass  # full, or gone: the transport finds out and says so in the proper way
+                sent = 0  # full, or gone: the transport finds out and says so in the proper way
+            if sent == len(data):
+                return
+            data = data[sent:]
         if data:
             transport.write(data)
 

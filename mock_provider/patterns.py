@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from mock_provider.asked import Asked, AskedMessage
-from mock_provider.composing import compose_reply, derive_id
+from mock_provider.composing import compose_reply, derive_digits, derive_id, mark_of
 from mock_provider.dialects.codec import Dialect, count_input
+from mock_provider.faults import Head
+from mock_provider.filled import ID_LENGTH, Filled, Pattern
 from mock_provider.playback import Taken
 from mock_provider.script_source import NO_MARK
 from mock_provider.steps import Reasoning, RefusalText, Script, Split, Step, Text, ToolCall, Usage
 
 MAX_PATTERNS = 512  # each about as long as one answer; scripts of a test have a few dozen steps
+HEADERS = (("content-type", "application/json"), ("x-mock-provider", "scripted"))  # as deciding.head_of spells them
 
-Id: TypeAlias = "tuple[str, int]"  # kind and number, as derive_id takes them
-
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """A rendered answer. Shape: text is a template for the ids; said is what clients send back of it."""
-
-    text: str
-    ids: tuple[Id, ...]
-    said: AskedMessage
+_UNKNOWN: dict[Hashable, Pattern] = {}
+_Of: TypeAlias = "dict[Hashable, Pattern]"
 
 
 class Patterns:
@@ -41,49 +36,65 @@ class Patterns:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._known: dict[Hashable, _Pattern] = {}
-        self._is_plain: dict[tuple[str, int], bool] = {}
+        self._count = 0
+        self._known: dict[tuple[str, int], _Of | None] = {}  # by step; None for one that is not plain
 
-    def fill(self, taken: Taken, asked: Asked, dialect: Dialect) -> tuple[bytes, AskedMessage] | None:
-        """The body of an answer, equal to what the dialect renders, and what the client will send back of it.
-
-        Shape: None where each answer has to be rendered.
-        """
-        if asked.is_stream or dialect.answer_key is None:
+    def fill(self, taken: Taken, asked: Asked, dialect: Dialect) -> Filled | None:
+        """An answer, equal to what the dialect renders. Shape: None where each answer has to be rendered."""
+        answer_key, step = dialect.answer_key, taken.step
+        if asked.is_stream or answer_key is None:
             return None
-        step = taken.step
         place = (taken.cursor.conversation.name, step.number)
-        is_plain = self._is_plain.get(place)
-        if is_plain is None:
-            is_plain = self._is_plain[place] = is_plain_step(step)
-        if not is_plain:
+        known = self._known.get(place, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = self._known[place] = {} if is_plain_step(step) else None
+        if known is None:
             return None
         counted = 0 if step.usage.is_absent or step.usage.input is not None else count_input(asked)
-        key = (place, dialect.name, asked.model, counted, dialect.answer_key(asked))
-        pattern = self._known.get(key)
+        key = (dialect.name, asked.model, counted, answer_key(asked))
+        pattern = known.get(key)
         if pattern is None:
-            if len(self._known) >= MAX_PATTERNS:
-                self._known.clear()
-            pattern = self._known[key] = self._render(taken, asked, dialect)
-        ids = [derive_id(self._script, taken, kind, number) for kind, number in pattern.ids]
-        body = (pattern.text % tuple(ids)).encode("utf-8", "surrogatepass")
-        if not pattern.said.calls or not dialect.has_call_ids:
-            return body, pattern.said
-        known = dict(zip(pattern.ids, ids, strict=True))
-        calls = tuple(
-            replace(call, id=known.get(("call", number), call.id)) for number, call in enumerate(pattern.said.calls)
-        )
-        return body, replace(pattern.said, calls=calls, digest=b"")
+            pattern = self._render(taken, asked, dialect)
+            if self._count >= MAX_PATTERNS:
+                self._count = 0
+                self._known = {place: {}}
+            self._count += 1
+            (self._known[place] or known)[key] = pattern
+        return Filled(pattern, derive_digits(self._script, taken, pattern.marks))
 
-    def _render(self, taken: Taken, asked: Asked, dialect: Dialect) -> _Pattern:
+    def said(self, filled: Filled, taken: Taken, dialect: Dialect) -> AskedMessage:
+        """What the client will send back of an answer."""
+        said = filled.pattern.said
+        if not said.calls or not dialect.has_call_ids:
+            return said
+        own = filled.pattern.own_calls
+        calls = tuple(
+            replace(call, id=call.id if number in own else derive_id(self._script, taken, "call", number))
+            for number, call in enumerate(said.calls)
+        )
+        return replace(said, calls=calls, digest=b"")
+
+    def _render(self, taken: Taken, asked: Asked, dialect: Dialect) -> Pattern:
         reply = compose_reply(self._script, taken, asked, dialect)
-        ids: dict[str, Id] = {reply.id: (dialect.id_kind, 0)}
+        ids: dict[str, tuple[str, int]] = {reply.id: (dialect.id_kind, 0)}
         for number in range(len(reply.calls)):
             ids[derive_id(self._script, taken, "call", number)] = ("call", number)
         text = dialect.whole(asked, reply).decode("utf-8", "surrogatepass").replace("%", "%%")
         places = re.compile("|".join(map(re.escape, ids)))
-        found = tuple(ids[place.group()] for place in places.finditer(text))
-        return _Pattern(places.sub("%s", text), found, reply.as_message(has_ids=dialect.has_call_ids))
+        found = [ids[place.group()] for place in places.finditer(text)]
+        template = places.sub(lambda place: place.group()[:-ID_LENGTH] + "%s", text)
+        headers: tuple[tuple[str, str], ...] = HEADERS
+        if dialect.request_id_header:
+            found.insert(0, ("req", 0))
+            headers = (*headers, (dialect.request_id_header, "mock-req-%s"))
+        marks = tuple(mark_of(taken.step.number, kind, number) for kind, number in found)
+        own = frozenset(
+            number
+            for number, call in enumerate(reply.calls)
+            if call.id != derive_id(self._script, taken, "call", number)
+        )
+        said = reply.as_message(has_ids=dialect.has_call_ids)
+        return Pattern(template, Head(200, headers), bool(dialect.request_id_header), marks, said, own)
 
 
 def is_plain_step(step: Step) -> bool:

@@ -119,7 +119,8 @@ class Playback:
                 return explain_unknown_name(self.script, naming)
             return self._client(named, naming.client, history)
         if self.is_single:
-            return self._client(self._open[0], "", history)
+            only = self._open[0]
+            return self._cursors[only.name].get("") or Cursor(only, "")
         background = self._background.fitting(asked)
         if len(background) > 1:
             return explain_several(self.script, background, asked, number)
@@ -255,6 +256,8 @@ class Playback:
             self._remember(cursor, history)
 
     def _remember(self, cursor: Cursor, history: str | None) -> None:
+        if history is None and cursor.history is None:
+            return
         if cursor.history is not None:
             others = [one for one in self._histories.get(cursor.history, []) if one is not cursor]
             if others:

@@ -1,4 +1,4 @@
-"""Requests read and checked, short ones known again when they come a second time.
+"""Requests read and checked, short ones known again when they come again and again.
 
 Room: pure; the engine comes in and holds the lock.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 
-from mock_provider.asked import Refusal
+from mock_provider.asked import Asked, Refusal
 from mock_provider.caller import Caller
 from mock_provider.deciding import Checked, Decider, Request
-from mock_provider.incoming import read_body, unpack_body
+from mock_provider.incoming import PLAIN, read_body, unpack_body
 from mock_provider.json_reader import Reader
 from mock_provider.redaction import redactor_for, secrets_of_body
+from mock_provider.spelling import KeptBody, Spelling
 from mock_provider.values import value
+from mock_provider.wordings import Wordings, cut_body
 
 MAX_QUESTIONS = 256
+MAX_SEEN = 4096  # marks of short ones that came once; most never come again, and are not worth keeping
 MAX_QUESTION_BYTES = 4096  # longer ones are mostly histories, of which the reader knows the beginning
 
 
@@ -25,30 +28,68 @@ class Question:
 
     request: Request
     checked: Checked
-    kept_body: bytes | None
+    kept_body: KeptBody
 
 
 class Questions:
-    """The requests of one server. Limits: MAX_QUESTIONS short ones are remembered; not safe for threads."""
+    """The requests of one server.
+
+    Limits: MAX_QUESTIONS short ones are remembered, from the second time on; not safe for threads.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._reader = Reader()
         self._known: dict[tuple[Caller, bytes], Question] = {}
+        self._seen: set[int] = set()
+        self._wordings = Wordings()
 
     def of(self, caller: Caller, body: bytes, decider: Decider) -> Question:
         """Read and check a request, or know it again."""
-        if len(body) > MAX_QUESTION_BYTES:
+        if len(body) > MAX_QUESTION_BYTES or caller.dialect.keep is not None:  # which may depend on what is kept
             return self._read(caller, body, decider)
-        return self._known.get((caller, body)) or self._read(caller, body, decider)
+        key = (caller, body)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        question = self._reworded(caller, body, decider) if decider.may_reword(caller) else None
+        if question is None:
+            question = self._read(caller, body, decider)
+            if question.request.secrets is not caller.secrets or question.kept_body is None:
+                return question
+        mark = hash(key)
+        if mark in self._seen:
+            if len(self._known) >= MAX_QUESTIONS:
+                self._known.clear()
+            self._known[key] = question
+        else:
+            if len(self._seen) >= MAX_SEEN:
+                self._seen.clear()
+            self._seen.add(mark)
+        return question
+
+    def _reworded(self, caller: Caller, body: bytes, decider: Decider) -> Question | None:
+        """Read a request, as one that was read before with other words if there is one."""
+        cut = cut_body(body)
+        if cut is None:
+            return None
+        asked = self._wordings.find(caller, cut, len(body))
+        if asked is not None:
+            return Question(Request(caller, asked.body, None, caller.secrets, len(body)), asked, body)
+        question = self._read(caller, body, decider)
+        if isinstance(question.checked, Asked) and question.kept_body is body:
+            self._wordings.learn(caller, cut, question.checked)
+        return question
 
     def forget(self) -> None:
         """Forget all of them: another script may check otherwise."""
         self._known.clear()
+        self._seen.clear()
+        self._wordings.forget()
         self._reader.forget()
 
     def _read(self, caller: Caller, body: bytes, decider: Decider) -> Question:
-        data = unpack_body(body, caller.encoding, self._limit_bytes)
+        data = body if caller.encoding == PLAIN else unpack_body(body, caller.encoding, self._limit_bytes)
         reading = data if isinstance(data, Refusal) else read_body(data, self._reader)
         if isinstance(reading, Refusal) or isinstance(data, Refusal):
             refusal = reading if isinstance(reading, Refusal) else None
@@ -61,9 +102,5 @@ class Questions:
             return Question(request, decider.check(request), kept_body)
         self._reader.remember(reading)
         request = Request(caller, reading.value, None, caller.secrets, len(body))
-        question = Question(request, decider.check(request), data)
-        if len(body) <= MAX_QUESTION_BYTES and caller.dialect.keep is None:  # else it may depend on what is kept
-            if len(self._known) >= MAX_QUESTIONS:
-                self._known.clear()
-            self._known[caller, body] = question
-        return question
+        pieces = reading.pieces
+        return Question(request, decider.check(request), data if pieces is None else Spelling(pieces))

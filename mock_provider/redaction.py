@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from mock_provider.json_reader import Reading
 from mock_provider.json_values import Json
+from mock_provider.secret_names import has_secret_name, is_secret_name, is_secret_query
+from mock_provider.secret_search import Finder, may_have_form
 
 MARK = "[redacted]"
 MAX_CLEARED = 256  # redactors that a remembered text was found clean for; then all are forgotten
@@ -42,23 +44,6 @@ OPEN_HEADERS = frozenset(
     }
 )
 OPEN_HEADER_PREFIXES = ("x-stainless-",)
-_SECRET_ENDS = (
-    "apikey",
-    "secret",
-    "password",
-    "passwd",
-    "credential",
-    "credentials",
-    "privatekey",
-    "accesskey",
-    "authorization",
-    "cookie",
-    "token",
-    "bearer",
-    "jwt",
-)
-_SECRET_QUERY_NAMES = frozenset({"key", "sig", "signature", "auth"})  # in a body these are ordinary words
-_NO_LETTER = re.compile(r"[^a-z0-9]")
 # Each form with the marks, in lower case, without which it cannot be there: looking for these is far faster.
 # The first letters stand free, so that the search skips to them; the boundary before them is checked on what was found.
 _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
@@ -72,25 +57,7 @@ _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("eyj",), re.compile(r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}")),
 )
 _MIN_SHAPE = 9  # the shortest text with a form in it: "sk-" and six characters
-# What no document with a secret of a known form, as spelled, can do without. A pattern that begins with one rare
-# character is searched for as fast as memory is read, which finding "sk-" is not.
-_SEALS = (
-    re.compile(rb"-(?:(?<=sk-)|(?<=xox[abp]-))"),
-    re.compile(rb"_(?<=gh[opsu]_)"),
-    re.compile(rb"\\(?:u00|/)"),  # escapes that can spell a character of a form or of a value; others cannot
-)
 _numbers = itertools.count(1)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_secret_name(name: str) -> bool:
-    """Whether a header or a key of a body names a secret; counts of tokens are none."""
-    return _NO_LETTER.sub("", name.lower()).endswith(_SECRET_ENDS)
-
-
-def is_secret_query(name: str) -> bool:
-    """Whether a name in a query string names a secret."""
-    return name.lower() in _SECRET_QUERY_NAMES or is_secret_name(name)
 
 
 def _hide_shape(pattern: re.Pattern[str], text: str) -> str:
@@ -111,13 +78,13 @@ class Redactor:
     Shape: values are longest first, in all their forms; number tells redactors apart.
     """
 
-    __slots__ = ("_is_findable", "_spelled", "number", "values")
+    __slots__ = ("_finder", "_is_findable", "number", "values")
 
     def __init__(self, values: tuple[str, ...] = ()) -> None:
         self.values = values
         self.number = next(_numbers)
         self._is_findable = all(value.isascii() and json.dumps(value) == f'"{value}"' for value in values)
-        self._spelled = tuple(value.encode("utf-8", "surrogatepass") for value in values)
+        self._finder = Finder(tuple(value.encode("utf-8", "surrogatepass") for value in values))
 
     def text(self, text: str) -> str:
         """Hide in free text."""
@@ -136,22 +103,20 @@ class Redactor:
         """Whether hiding in this document would change nothing."""
         if not self._is_findable:
             return self.json(reading.value) == reading.value
-        if self._holds(reading.fresh_bytes) or _has_secret_name(reading.fresh):
+        if self._finder.finds(reading.fresh_bytes) or has_secret_name(reading.fresh):
             return False
         for run in reading.runs:  # forms and names were looked for when it was remembered
             if self.number not in run.cleared:
-                if self._holds(run.text):
+                if self._finder.finds(run.text):
                     return False
                 if len(run.cleared) >= MAX_CLEARED:
                     run.cleared.clear()
                 run.cleared.add(self.number)
-        return not _may_hide(reading.fresh_bytes) or self.json(reading.fresh) == reading.fresh
+        return not may_have_form(reading.fresh_bytes) or self.json(reading.fresh) == reading.fresh
 
-    def _holds(self, data: bytes) -> bool:
-        for value in self._spelled:  # noqa: SIM110 - in every request's way, as above
-            if value in data:
-                return True
-        return False
+    def may_hide(self, data: bytes) -> bool:
+        """Whether hiding may change a text, as it is spelled in a document."""
+        return not self._is_findable or self._finder.finds(data) or may_have_form(data)
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Hide every header that is not known to be harmless."""
@@ -215,29 +180,6 @@ def _redactor(values: tuple[str, ...]) -> Redactor:
             if value.isascii():
                 forms |= {quote(value, safe=""), unquote(value)}
     return Redactor(tuple(sorted((form for form in forms if len(form) >= MIN_SECRET), key=len, reverse=True)))
-
-
-def _may_hide(data: bytes) -> bool:
-    """Whether a document, as spelled, may have a secret by its form."""
-    for seal in _SEALS:
-        if seal.search(data):
-            return True
-    if (b"J" in data and b"eyJ" in data) or (b"K" in data and b"AKIA" in data) or b"AIza" in data:
-        return True
-    lowered = data.lower()
-    return b"bearer" in lowered or b"basic" in lowered
-
-
-def _has_secret_name(value: Json) -> bool:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(item, dict):
-                if _has_secret_name(item):
-                    return True
-            elif is_secret_name(key) or (isinstance(item, list) and _has_secret_name(item)):
-                return True
-        return False
-    return isinstance(value, list) and any(isinstance(item, dict | list) and _has_secret_name(item) for item in value)
 
 
 def _header_values(name: str, value: str) -> list[str]:

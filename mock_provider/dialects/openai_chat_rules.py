@@ -7,7 +7,6 @@ Source: the error bodies of POST /v1/chat/completions as the provider sends them
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.openai_refusals import (
@@ -20,13 +19,13 @@ from mock_provider.dialects.openai_refusals import (
     wrong_type,
 )
 from mock_provider.dialects.openai_tool_rules import (
+    Offered,
     refuse_name,
     refuse_response_format,
     refuse_tool_choice,
     refuse_tools,
 )
 from mock_provider.json_values import Json, JsonObject
-from mock_provider.known import fold
 
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 FIELDS = frozenset(
@@ -85,13 +84,16 @@ _COUNTS: tuple[tuple[str, int, int], ...] = (
 _BOOLEANS = ("stream", "logprobs", "store", "parallel_tool_calls")
 
 
-def refuse_body(body: JsonObject) -> Refusal | None:
-    """Check a whole request body. Shape: the first rule that is broken, in the provider's order."""
+def refuse_body(body: JsonObject, offered: Offered, *, has_sound_messages: bool) -> Refusal | None:
+    """Check a whole request body. Shape: the first rule that is broken, in the provider's order.
+
+    offered are its tools; has_sound_messages says that the messages are known to break no rule.
+    """
     return (
         _model(body)
-        or _messages(body)
-        or refuse_tools(body)
-        or refuse_tool_choice(body)
+        or (None if has_sound_messages else _messages(body))
+        or refuse_tools(body, offered)
+        or refuse_tool_choice(body, offered)
         or _options(body)
         or refuse_response_format(body)
     )
@@ -111,40 +113,17 @@ def _messages(body: JsonObject) -> Refusal | None:
         return wrong_type("messages", "an array of objects", messages)
     if not messages:
         return empty("messages")
-    heard = fold(_hear, _NOTHING, messages)
-    if heard is not None and not heard[0]:
-        return None
     for at, message in enumerate(messages):
         if not isinstance(message, dict):
             return wrong_type(f"messages[{at}]", "an object", message)
-        problem = _message(message, at)
+        problem = refuse_message(message, at)
         if problem:
             return problem
     return _pairs([message for message in messages if isinstance(message, dict)])
 
 
-_Heard: TypeAlias = "tuple[tuple[str, ...], frozenset[str]] | None"  # calls that wait, calls answered; None: unsound
-_NOTHING: _Heard = ((), frozenset())
-
-
-def _hear(heard: _Heard, message: Json) -> _Heard:
-    """Whether a message is sound after those before it; why it is not is said by the rules below."""
-    if heard is None or not isinstance(message, dict) or _message(message, 0):
-        return None
-    waiting, answered = heard
-    if message["role"] == "tool":
-        call_id = str(message["tool_call_id"])
-        if call_id not in waiting:
-            return None
-        return tuple(one for one in waiting if one != call_id), answered | {call_id}
-    if waiting:
-        return None
-    calls = message.get("tool_calls")
-    ids = tuple(str(call["id"]) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
-    return (ids, frozenset()) if len(set(ids)) == len(ids) else None
-
-
-def _message(message: JsonObject, at: int) -> Refusal | None:
+def refuse_message(message: JsonObject, at: int) -> Refusal | None:
+    """Check one message by itself."""
     here = f"messages[{at}]"
     if "role" not in message:
         return missing(f"{here}.role")

@@ -6,29 +6,58 @@ Source: as openai_chat_rules.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Sequence
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.json_schema import schema_problem
 from mock_provider.dialects.openai_refusals import empty, empty_text, missing, too_long, too_many, wrong_type
+from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_strict_schema import strict_problem
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.known import fold
+from mock_provider.values import value
 
 MAX_TOOLS = 128
 _FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 MAX_NAME = 64
 
 
-def tool_names(tools: Json) -> tuple[str, ...]:
-    """Names of the offered tools, in order."""
-    start: tuple[str, ...] = ()
-    return fold(_named, start, tools) if isinstance(tools, list) else ()
+@value
+class Offered:
+    """The tools that a request offers.
+
+    Shape: names in order; custom are those that take free text; is_sound says that no rule about a tool is broken.
+    """
+
+    names: tuple[str, ...] = ()
+    custom: frozenset[str] = frozenset()
+    is_sound: bool = True
 
 
-def _named(names: tuple[str, ...], tool: Json) -> tuple[str, ...]:
-    definition = tool.get(str(tool.get("type"))) if isinstance(tool, dict) else None
-    return (*names, str(definition.get("name"))) if isinstance(definition, dict) else names
+_NOTHING = Offered()
+
+
+def read_tools(tools: Json) -> Offered:
+    """Read the offered tools, from where the last request with these ended."""
+    return fold(_offer, _NOTHING, tools) if isinstance(tools, list) else _NOTHING
+
+
+def _offer(before: Offered, tools: Sequence[Json]) -> Offered:
+    names, seen, is_sound = list(before.names), list(before.names), before.is_sound
+    for tool in tools:
+        is_sound = is_sound and _tool(tool, "", seen) is None
+        definition = tool.get(str(tool.get("type"))) if isinstance(tool, dict) else None
+        if isinstance(definition, dict):
+            names.append(str(definition.get("name")))
+    return Offered(tuple(names), before.custom | custom_names([*tools]), is_sound)
+
+
+@functools.lru_cache(maxsize=1024)
+def is_good_name(name: str) -> bool:
+    """Whether a name of a function breaks no rule."""
+    return refuse_name(name, "") is None
 
 
 def refuse_name(name: str, param: str) -> Refusal | None:
@@ -46,7 +75,7 @@ def refuse_name(name: str, param: str) -> Refusal | None:
     return None
 
 
-def refuse_tools(body: JsonObject) -> Refusal | None:
+def refuse_tools(body: JsonObject, offered: Offered) -> Refusal | None:
     """Check the offered tools."""
     if body.get("tools") is None:
         return None
@@ -57,8 +86,7 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
         return empty("tools")
     if len(tools) > MAX_TOOLS:
         return too_many("too_many_tools", "tools", len(tools), MAX_TOOLS)
-    none: tuple[str, ...] | None = ()
-    if fold(_sound_names, none, tools) is not None:
+    if offered.is_sound:
         return None
     names: list[str] = []
     for at, tool in enumerate(tools):
@@ -66,12 +94,6 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
         if problem:
             return problem
     return None
-
-
-def _sound_names(names: tuple[str, ...] | None, tool: Json) -> tuple[str, ...] | None:
-    """The names of tools in which nothing is wrong; None as soon as something is."""
-    seen = list(names or ())
-    return None if names is None or _tool(tool, "", seen) else tuple(seen)
 
 
 def _tool(tool: Json, here: str, names: list[str]) -> Refusal | None:
@@ -127,8 +149,10 @@ def _parameters(definition: JsonObject, name: str, here: str) -> Refusal | None:
     return Refusal(400, "bad_tool_schema", text, code="invalid_function_parameters", param=f"{here}.parameters")
 
 
-def refuse_tool_choice(body: JsonObject) -> Refusal | None:
+def refuse_tool_choice(body: JsonObject, offered: Offered) -> Refusal | None:
     """Check what speaks about the tools beside them."""
+    if "tool_choice" not in body and "parallel_tool_calls" not in body:
+        return None
     tools = body.get("tools")
     for name in ("tool_choice", "parallel_tool_calls"):
         if body.get(name) is not None and not tools:
@@ -147,7 +171,7 @@ def refuse_tool_choice(body: JsonObject) -> Refusal | None:
     function = choice.get("function")
     if choice.get("type") != "function" or not isinstance(function, dict):
         return None if choice.get("type") in ("allowed_tools", "custom") else missing("tool_choice.function")
-    if function.get("name") not in tool_names(tools):
+    if function.get("name") not in offered.names:
         text = f"Tool choice '{function.get('name')}' not found in 'tools' parameter."
         return Refusal(400, "tool_choice_not_offered", text, param="tool_choice")
     return None

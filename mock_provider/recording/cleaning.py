@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from mock_provider.json_values import Json
 from mock_provider.recording.exchanges import Clean, Seen
-from mock_provider.redaction import MARK, MIN_SECRET, Redactor, is_secret_name, is_secret_query, secrets_of_caller
+from mock_provider.redaction import MARK, MIN_SECRET, Redactor, secrets_of_caller
+from mock_provider.secret_names import is_secret_name, is_secret_query
 
 HIDDEN = "redacted"  # the word that cassettes use
 REQUEST_HEADERS = frozenset({"accept", "content-type", "anthropic-version", "anthropic-beta"})

@@ -81,8 +81,9 @@ def spell_event(event: Event) -> bytes:
         return json.dumps([type(event).__name__, dataclasses.asdict(event)]).encode("ascii")
     entry = {name: getattr(event.entry, name) for name in _ENTRY_FIELDS}
     entry["kept_headers"] = dict(event.entry.kept_headers)
-    if event.entry.kept_body is not None:  # JSON in any spelling, not always UTF-8
-        entry["kept_body"] = event.entry.kept_body.decode("utf-8", "surrogateescape")
+    body = event.entry.spelled_body()
+    if body is not None:  # JSON in any spelling, not always UTF-8
+        entry["kept_body"] = body.decode("utf-8", "surrogateescape")
     return json.dumps(["Arrived", dataclasses.asdict(event.note), entry]).encode("ascii")
 
 

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mock_provider import json_reader
-from mock_provider.json_reader import Reader, parse_strictly
+from mock_provider.json_reader import Reader
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.known import KnownList
+from mock_provider.strict_json import parse_strictly
 
 LONG = "a longer text " * 100
 
@@ -50,7 +52,31 @@ def test_a_history_that_goes_another_way_is_known_as_far_as_it_agrees() -> None:
     assert (reading.value, reading.fresh) == (body(start, two), {"model": "m", "messages": [two]})
     reader.remember(reading)
     again = [reader.read(spelled(body(start, last, start))).fresh for last in (one, two)]
-    assert again == [{"model": "m", "messages": [start]}] * 2
+    assert again == [{"messages": [start]}] * 2
+
+
+def test_what_stands_around_the_list_that_grows_is_known_as_a_whole() -> None:
+    one, two, three = (message("user", name) for name in ("one", "two", "three"))
+    reader = learned(body(one, temperature=1), body(one, two, temperature=1))
+    reading = reader.read(spelled(body(one, two, three, temperature=1)))
+    assert (reading.value, reading.fresh) == (
+        body(one, two, three, temperature=1),
+        {"messages": [three]},
+    )
+    other = reader.read(spelled(body(one, two, three, temperature=2)))
+    assert other.value == body(one, two, three, temperature=2)
+    assert other.fresh == {"model": "m", "messages": [three], "temperature": 2}
+
+
+def test_a_list_stays_as_it_was_read_when_another_goes_another_way() -> None:
+    start, one, two = message("user", "start"), message("assistant", "one"), message("assistant", "two")
+    reader = learned(body(start, one))
+    first = reader.read(spelled(body(start, one))).value
+    reader.remember(reader.read(spelled(body(start, two))))
+    assert isinstance(first, dict)
+    messages = first["messages"]
+    assert isinstance(messages, KnownList)
+    assert [value for run in messages.runs for value in run.values] == messages == body(start, one)["messages"]
 
 
 def test_objects_that_arrive_again_are_the_same_objects() -> None:
@@ -81,7 +107,7 @@ def test_the_memory_is_bounded() -> None:
 def test_many_conversations_with_one_beginning_are_all_known() -> None:
     talks = [body(message("user", f"task {number}")) for number in range(json_reader.MAX_BRANCHES)]
     reader = learned(*talks)
-    assert [reader.read(spelled(talk)).fresh for talk in talks] == [{"model": "m"}] * len(talks)
+    assert [reader.read(spelled(talk)).fresh for talk in talks] == [{}] * len(talks)
 
 
 @pytest.mark.parametrize(
@@ -158,16 +184,23 @@ DOCUMENTS = st.fixed_dictionaries(
     documents=st.lists(DOCUMENTS, max_size=8),
     is_ascii=st.booleans(),
     separators=st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]),
+    limit_bytes=st.sampled_from([300, 1 << 20]),
 )
 def test_any_sequence_of_documents_is_read_as_the_parser_reads_each(
-    documents: list[JsonObject], is_ascii: bool, separators: tuple[str, str]
+    documents: list[JsonObject], is_ascii: bool, separators: tuple[str, str], limit_bytes: int
 ) -> None:
-    reader = Reader(limit_bytes=300)
+    reader = Reader(limit_bytes)
     for document in documents:
         padded = {**document, "pad": LONG}
         text = json.dumps(padded, ensure_ascii=is_ascii, separators=separators)
         reading = reader.read(text.encode("utf-8", "surrogatepass"))
         assert json.dumps(reading.value) == json.dumps(padded)
+        assert reading.pieces is None or b"".join(reading.pieces) == text.encode("utf-8", "surrogatepass")
+        assert all(
+            [value for run in items.runs for value in run.values] == items
+            for items in reading.value.values()  # type: ignore[union-attr]
+            if isinstance(items, KnownList)
+        )
         reader.remember(reading)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mock_provider.json_reader import Reader
 from mock_provider.json_values import Json
-from mock_provider.redaction import MARK, Redactor, find_secrets, is_secret_name
+from mock_provider.redaction import MARK, Redactor, find_secrets
+from mock_provider.secret_names import is_secret_name
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""An answer that was rendered before, with new ids: what it says, its bytes, and the plan that sends them.
+
+Room: pure; the patterns make it, the faces send it, the journal remembers it by its ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from mock_provider.asked import AskedMessage
+from mock_provider.faults import Head, Plan, plan_whole
+
+ID_LENGTH = 24  # hexadecimal digits
+
+
+@dataclass(slots=True, eq=False)
+class Pattern:
+    """A rendered answer.
+
+    Shape: text is a template of its body for the digits of ids. With a request id, the last header of head is a
+    template for the first of them, which the body then leaves out. marks are what tells the ids of one request apart,
+    said is what clients send back of it, own_calls are those of its calls that have an id of the script's own. spelled
+    are whole answers as templates, by whatever else they depend on; who spells them keeps them here.
+    """
+
+    text: str
+    head: Head
+    has_request_id: bool
+    marks: tuple[bytes, ...]
+    said: AskedMessage
+    own_calls: frozenset[int]
+    spelled: dict[Hashable, str] = field(default_factory=dict)
+
+
+class Filled:
+    """A pattern with the digits of its ids, in the order of its marks."""
+
+    __slots__ = ("digits", "pattern")
+
+    def __init__(self, pattern: Pattern, digits: tuple[str, ...]) -> None:
+        self.pattern = pattern
+        self.digits = digits
+
+    def body(self) -> bytes:
+        """The body, as the dialect would render it."""
+        digits = self.digits[1:] if self.pattern.has_request_id else self.digits
+        return (self.pattern.text % digits).encode("utf-8", "surrogatepass")
+
+    def digest(self) -> bytes:
+        """SHA-256 of the body."""
+        return hashlib.sha256(self.body()).digest()
+
+    def plan(self) -> Plan:
+        """The plan of sending it."""
+        head = self.pattern.head
+        if self.pattern.has_request_id:
+            *others, (name, template) = head.headers
+            head = Head(head.status, (*others, (name, template % self.digits[0])))
+        return plan_whole(head, self.body())

@@ -1,0 +1,64 @@
+"""Searching documents, as they are spelled, for what may be a secret: nearly as fast as memory is read.
+
+Room: pure; removing secrets comes in, with documents that mostly have none.
+Whether one rare character is there at all is found out twenty times as fast as whether a word is.
+What is found here may still turn out harmless; what is not found is not there.
+"""
+
+from __future__ import annotations
+
+import re
+
+MIN_LONG_BYTES = 12  # longer words are searched for in steps of their length, which needs no help
+# Characters of requests, mostly prose and JSON, the most frequent first; all others are rarer.
+_FREQUENT = b'etaoinsrhldcumfpgwybvk",:.{}_0123456789-/ETAOINSRHLDCUMFPGWYBVKxjqz()\\'
+
+# What no document with a secret of a known form, as spelled, can do without: a character, and what stands around it.
+_SEALS = tuple(
+    (character, re.compile(pattern))
+    for character, pattern in (
+        (b"-", rb"-(?:(?<=sk-)|(?<=xox[abp]-))"),
+        (b"_", rb"_(?<=gh[opsu]_)"),
+        (b"J", rb"J(?<=eyJ)"),
+        (b"K", rb"K(?<=AK)(?=IA)"),
+        (b"z", rb"z(?<=AIz)(?=a)"),
+        (b"\\", rb"0(?<=\\u0)(?=0)"),  # escapes that can spell a character of a form or of a value; others cannot
+        (b"/", rb"/(?<=\\/)"),
+        (b"B", rb"B(?i:earer|asic)"),
+        (b"b", rb"b(?i:earer|asic)"),
+    )
+)
+
+
+def may_have_form(data: bytes) -> bool:
+    """Whether a document, as spelled, may have a secret by its form."""
+    for character, seal in _SEALS:  # noqa: SIM110 - in every request's way, where a generator would cost as much
+        if character in data and seal.search(data):
+            return True
+    return False
+
+
+class Finder:
+    """Looks for some values. Shape: none of them is empty."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: tuple[bytes, ...]) -> None:
+        needed = [value for value in values if not any(other != value and other in value for other in values)]
+        self._values = tuple((_rarest(value), value) for value in dict.fromkeys(needed))
+
+    def finds(self, data: bytes) -> bool:
+        """Whether one of the values is there."""
+        for rarest, value in self._values:  # noqa: SIM110 - as above
+            if rarest in data and value in data:
+                return True
+        return False
+
+
+def _rarest(value: bytes) -> bytes:
+    """The character of a value that is found, or found missing, the fastest; all of a long one."""
+    if len(value) >= MIN_LONG_BYTES:
+        return value
+    places = [_FREQUENT.find(character) for character in value]
+    at = max(range(len(value)), key=lambda at: places[at] if places[at] >= 0 else len(_FREQUENT))
+    return value[at : at + 1]

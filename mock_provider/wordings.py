@@ -1,0 +1,90 @@
+"""Short requests that differ from an earlier one in nothing but the words of the last message.
+
+Room: pure; the reading of requests comes in.
+Where everything before and after a plain text is equal to the byte, the text is all there is to look at: a client that
+asks one question after the other is read by cutting its question out.
+"""
+
+from __future__ import annotations
+
+from mock_provider.asked import Asked, AskedMessage
+from mock_provider.caller import Caller
+from mock_provider.values import value
+
+MAX_KNOWN = 256  # each some KB; more than the clients of any test
+_MARK = b'"content":'
+
+
+@value
+class Cut:
+    """A body cut around the last plain text under "content". Shape: spelled is the text, of printable ASCII."""
+
+    before: bytes
+    spelled: bytes
+    after: bytes
+    words: str
+
+
+def cut_body(body: bytes) -> Cut | None:
+    """Cut a body; None where the text is not that plain, or empty."""
+    start = body.rfind(_MARK) + len(_MARK)
+    if start < len(_MARK):
+        return None
+    opening = body[start : start + 2]
+    start += 1 if opening[:1] == b'"' else 2 if opening == b' "' else 0
+    end = body.find(b'"', start)
+    spelled = body[start:end]
+    if body[start - 1 : start] != b'"' or end <= start or b"\\" in spelled or not spelled.isascii():
+        return None
+    words = spelled.decode("ascii")
+    return Cut(body[:start], spelled, body[end:], words) if words.isprintable() else None
+
+
+class Wordings:
+    """Requests by what stands around their words.
+
+    Limits: MAX_KNOWN, then all are forgotten; not safe for threads. Only for dialects that say so, for questions of a
+    user, and where no rule looks at the words.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Caller, bytes, bytes], tuple[Asked, str]] = {}
+
+    def find(self, caller: Caller, cut: Cut, size_bytes: int) -> Asked | None:
+        """The request that an earlier one would be with these words."""
+        known = self._known.get((caller, cut.before, cut.after))
+        if known is None or caller.secrets.may_hide(cut.spelled):
+            return None
+        asked, words = known
+        sent = asked.body["messages"]
+        if not isinstance(sent, list) or not isinstance(sent[-1], dict):
+            return None
+        said = asked.said_bytes
+        return Asked(
+            asked.dialect,
+            asked.model,
+            (*asked.messages[:-1], AskedMessage("user", (cut.words,))),
+            asked.tools,
+            asked.is_stream,
+            {**asked.body, "messages": [*sent[:-1], {**sent[-1], "content": cut.words}]},
+            caller.with_length(caller.headers, size_bytes),
+            asked.wants_usage,
+            asked.choices,
+            asked.extra_fields,
+            asked.form,
+            None if said is None else said + len(cut.words) - len(words),
+        )
+
+    def learn(self, caller: Caller, cut: Cut, asked: Asked) -> None:
+        """Remember a request that was read, if its words are those of its last message and nothing looks at them."""
+        sent, last = asked.body.get("messages"), asked.messages[-1] if asked.messages else None
+        if last != AskedMessage("user", (cut.words,)) or not isinstance(sent, list) or "response_format" in asked.body:
+            return
+        if isinstance(sent[-1], dict) and sent[-1].get("content") == cut.words:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[caller, cut.before, cut.after] = asked, cut.words
+
+    def forget(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
