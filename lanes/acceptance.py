@@ -18,7 +18,8 @@ from lanes.errors import ExpectedError, UsageError
 from lanes.expected import MODE_VARIABLE, Expected, mode_of, orphans
 from lanes.normalize import Json
 from lanes.observation import Observation
-from lanes.pinned import EXPECTED_FOLDER, PINNED, Played, expected_names, play_pinned
+from lanes.pinned import PINNED, Played, expected_names, play_pinned
+from lanes.pinned_headers import EXPECTED_FOLDER
 from lanes.policy import LANES
 from lanes.scenario import find_scenario
 

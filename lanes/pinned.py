@@ -14,13 +14,20 @@ from typing import Protocol
 from lanes import transcripts
 from lanes.expected import Expected
 from lanes.normalize import Identities, Json, Place, normalize_json, normalize_log, normalize_text, places_of
+from lanes.pinned_headers import (
+    Header,
+    check_headers,
+    classes_of,
+    pin_names,
+    read_classes,
+    take_headers,
+)
 from lanes.policy import DUMMY_KEY
 from lanes.program import Program, check_story, run_command
 from lanes.scenario import Scenario, write_workspace
 from lanes.story_log import check_log, read_rows, unpack_rows
 from lanes.world import check_world
 
-EXPECTED_FOLDER = Path(__file__).parent / "snapshot" / "expected"
 PINNED = ("fix-test", "parallel-tools")
 FILES = ("requests.jsonl", "session.jsonl", "stdout.txt")
 SEED = "pinned"
@@ -61,14 +68,20 @@ class Played:
 
         Raises: MismatchError from the first file that differs.
         """
-        expected.check_events(f"{self.name}/requests.jsonl", self.requests)
-        expected.check_events(f"{self.name}/session.jsonl", self.log)
+        classes = classes_of(self.name, self.requests, read_classes(expected.root))
+        headers: list[Header] = []
+        requests = [take_headers(request, classes, headers) for request in self.requests]
+        log = [take_headers(row, classes, headers) for row in self.log]
+        check_headers(self.name, headers, expected)
+        expected.check_events(f"{self.name}/requests.jsonl", requests)
+        expected.check_events(f"{self.name}/session.jsonl", log)
         expected.check_text(f"{self.name}/stdout.txt", self.stdout)
 
 
 def expected_names() -> list[str]:
-    """Every file that a pinned story or a transcript owns."""
-    return [f"{name}/{file}" for name in PINNED for file in FILES] + transcripts.expected_names()
+    """Every file that a pinned story, a transcript or a class of headers owns."""
+    stories = [f"{name}/{file}" for name in PINNED for file in FILES]
+    return [*stories, *transcripts.expected_names(), *pin_names()]
 
 
 def play_pinned(

@@ -21,6 +21,7 @@ from typing import IO, Any, Protocol, cast
 from lanes.errors import ExpectedError, ScenarioError
 from lanes.expected import Expected, diff_events
 from lanes.normalize import Identities, Json, normalize_log, places_of
+from lanes.pinned_headers import Header, check_headers, read_classes, take_headers
 from lanes.policy import DUMMY_KEY
 
 SUITE = Path(__file__).parent / "snapshot" / "transcripts"
@@ -118,7 +119,7 @@ def check_one(story: Story, producer: str, transcript: Sequence[Json], expected:
             expected=f"the same transcript from {' and '.join(story.producers)}",
             fix=f"tox -e accept -- {story.name} plays them all",
         )
-    expected.check_events(story.file, transcript)
+    _check_events(story, transcript, expected)
 
 
 def check_producers(story: Story, transcripts: Mapping[str, Sequence[Json]]) -> None:
@@ -151,7 +152,16 @@ def check_all(story: Story, transcripts: Mapping[str, Sequence[Json]], expected:
     Raises: ExpectedError when a producer is missing, or they differ; MismatchError.
     """
     check_producers(story, transcripts)
-    expected.check_events(story.file, transcripts[story.producers[0]])
+    _check_events(story, transcripts[story.producers[0]], expected)
+
+
+def _check_events(story: Story, transcript: Sequence[Json], expected: Expected) -> None:
+    """Compare a transcript, its request headers against their pins."""
+    headers: list[Header] = []
+    classes = read_classes(expected.root)
+    events = [take_headers(event, classes, headers) for event in transcript]
+    check_headers(story.name, headers, expected)
+    expected.check_events(story.file, events)
 
 
 @dataclass(slots=True)

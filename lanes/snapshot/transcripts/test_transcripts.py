@@ -8,7 +8,7 @@ import pytest
 
 from lanes.channels import Channels
 from lanes.expected import from_environment
-from lanes.pinned import EXPECTED_FOLDER
+from lanes.pinned_headers import EXPECTED_FOLDER
 from lanes.plugin import not_run
 from lanes.transcripts import STORIES, check_one, load_story, missing_program, play
 
