@@ -1,4 +1,7 @@
-"""`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [log] [loop] [admission] [mock] [recordings]`: ratios of one run."""
+"""`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [SUBJECT ...]`: ratios of one run.
+
+Subjects: log, loop, frames, admission, mock, recordings.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 
 from benchmarks.timing import Row, table
 
-SUBJECTS = ("log", "loop", "admission", "mock", "recordings")
+SUBJECTS = ("log", "loop", "frames", "admission", "mock", "recordings")
 
 
 def main() -> int:

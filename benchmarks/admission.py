@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib.util
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from harness.log.attachments import AttachmentStore
 from harness.surfaces.acp.content import read_prompt, uploads_of
 
 _MIB = 1 << 20
+_STARTS = 5
 _PICTURE_BYTES = 4 * _MIB  # the store's own limit for one picture is above this; a batch has several
 
 
@@ -87,17 +90,35 @@ def _run(mib: int) -> None:
 
 def _starts() -> list[Row]:
     """From the start of `harness acp` to its first answer, against importing the published package alone."""
+    own = statistics.median(_first_answer() for _ in range(_STARTS))
+    if importlib.util.find_spec("acp") is None:
+        return [Row("harness acp, start to first answer", "itself", own, own, "the ACP package is not installed")]
+    other = statistics.median(_bare_import() for _ in range(_STARTS))
+    return [Row("harness acp, start to first answer", "importing the ACP package", own, other, "wall")]
+
+
+def _first_answer() -> float:
     environ = {**os.environ, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "HARNESS_SESSION_ROOT": tempfile.gettempdir()}
-    frame = b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+    environ |= {"OPENAI_API_KEY": "none"}
     before = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "harness", "acp"], input=frame, env=environ, capture_output=True, check=True)
-    own = time.perf_counter() - before
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness", "acp"], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        took = time.perf_counter() - before
+        process.stdin.close()
+    assert answer["result"]["protocolVersion"] == 1
+    return took
+
+
+def _bare_import() -> float:
     before = time.perf_counter()
-    peer = subprocess.run([sys.executable, "-c", "import acp"], capture_output=True, check=False)
-    other = time.perf_counter() - before if peer.returncode == 0 else None
-    if other is None:
-        return [Row("harness acp, start to end", "itself", own, own, "the ACP package is not installed")]
-    return [Row("harness acp, start to end", "importing the ACP package", own, other, "wall")]
+    subprocess.run([sys.executable, "-c", "import acp"], check=True)
+    return time.perf_counter() - before
 
 
 if __name__ == "__main__":
