@@ -134,8 +134,20 @@ class Journey:
             check=False,
         )
         assert done.returncode == 0, done.stderr[-2000:]
+        return self.ridden(json.loads(done.stdout))
+
+    def ridden(self, said: Mapping[str, Any]) -> Ride:
+        """What is left of the journey now that its client has ended and said this."""
         records = sorted({path.with_suffix("") for path in self.folder.glob("server-*.pid")})
-        return Ride(json.loads(done.stdout), tuple(records), self.workspace, self.sessions)
+        return Ride(said, tuple(records), self.workspace, self.sessions)
+
+    def program(self) -> Path:
+        """One program that is the server, each process of it with a tap of its own."""
+        program = self.folder / "program"
+        tapped = " ".join([sys.executable, "-m", "lanes.tap", f"{self.folder}/server-$(date +%s%N)"])
+        program.write_text(f'#!/bin/sh\nexec {tapped} {" ".join(console_command("harness"))} "$@"\n', "utf-8")
+        program.chmod(0o755)
+        return program
 
     def _driver(self, client: Foreign) -> Path:
         """The driver; Node finds its packages by the folder of the file, so it gets a copy beside them."""
@@ -148,7 +160,7 @@ class Journey:
         return {
             "journey": name,
             "client": client.name,
-            "program": str(self._program()),
+            "program": str(self.program()),
             "folder": str(self.folder),
             "workspace": str(self.workspace),
             "sessions": str(self.sessions),
@@ -159,14 +171,6 @@ class Journey:
             "model": MODEL,
             **self.more,
         }
-
-    def _program(self) -> Path:
-        """One program that is the server, each process of it with a tap of its own."""
-        program = self.folder / "program"
-        tapped = " ".join([sys.executable, "-m", "lanes.tap", f"{self.folder}/server-$(date +%s%N)"])
-        program.write_text(f'#!/bin/sh\nexec {tapped} {" ".join(console_command("harness"))} "$@"\n', "utf-8")
-        program.chmod(0o755)
-        return program
 
     def _environment(self, client: Foreign) -> dict[str, str]:
         given = Program(self.workspace, self.sessions, self.base_url).environment()

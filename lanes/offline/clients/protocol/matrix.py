@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-_ITEM = re.compile(r"protocol/test_\w+_clients\.py::test_\w+\[(?P<client>(?:sdk|acp) .+?)-(?P<journey>[^\]]+)\]$")
+_FILE = r"protocol/test_\w+_(?:clients|programs)\.py"
+_ITEM = re.compile(_FILE + r"::test_\w+\[(?P<client>(?:sdk|acp) .+?)-(?P<journey>[^\]]+)\]$")
 _WORDS = {"passed": "passed", "failed": "FAILED", "error": "FAILED", "skipped": "not run"}
 
 
