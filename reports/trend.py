@@ -62,7 +62,7 @@ def trends(history: Sequence[JsonObject], now: datetime) -> tuple[Trend, ...]:
 
 def missed_nights(history: Sequence[JsonObject], now: datetime) -> tuple[str, ...]:
     """Each time that the schedule was missed for longer than 48 hours, and whether it is being missed now."""
-    times = sorted({found for line in history if (found := _time(line)) is not None})
+    times = sorted({at for line in history if (at := _time(line)) is not None})
     if not times:
         return (NEVER,)
     found = [

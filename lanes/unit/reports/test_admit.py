@@ -207,6 +207,16 @@ def test_an_unlocked_trust_store_admits_nothing(evidence: Evidence) -> None:
     assert outcome(admit(evidence.live_record(), evidence.admission(trust_store=""))) == ("A5", "trust")
 
 
+def test_an_authority_of_its_own_is_for_a_private_endpoint_alone(evidence: Evidence) -> None:
+    acme = replace(evidence.providers["acme"], trust_store="sha256:mine")
+    record = with_wire(tls=None)(with_tls(trust_store="sha256:mine")(evidence.live_record()))
+    record = with_wire(tls=cast("JsonObject", (record.live_proof or {})["tls"]))(record)
+
+    found = [admit(record, evidence.admission(providers={"acme": row})) for row in (acme, replace(acme, private=True))]
+
+    assert [outcome(each) for each in found] == [("A5", "trust"), ("", "")]
+
+
 TUNNELLED = with_facts(proxy_used=True, tunnel="proxy.corp.example", peer_ip="10.0.0.9")
 
 
