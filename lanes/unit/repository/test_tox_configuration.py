@@ -27,6 +27,7 @@ KEYLESS = (
         "coverage",
         "fuzz",
         "example",
+        "docs",
     ),
 )
 WITH_KEYS = ("real", "record")
