@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lanes.bundle import Bundle
 from lanes.claims import Claim, Claims
@@ -21,6 +21,9 @@ from reports.guards import NO_GUARDS, Guards, gather_guards
 from reports.items import Item, Notice, SetAside, Void
 from reports.soundness import Rules
 from reports.words import banner_text, column_heading, column_short, column_sub_heading
+
+if TYPE_CHECKING:  # only carried here; nights look at a board, and trends at nights
+    from reports.trend import Trend
 
 _SEAL: Final = object()
 _REASONS_FIRST = ("void", "conflict", "no-call")
@@ -93,6 +96,7 @@ class Board:
     set_aside: tuple[SetAside, ...]
     last_seen: tuple[LastSeen, ...]
     seal: InitVar[object]
+    trends: tuple[Trend, ...] = ()
     guards: Guards = NO_GUARDS
 
     def __post_init__(self, seal: object) -> None:
@@ -126,13 +130,14 @@ def fold(
     admission: Admission,
     environments: Mapping[str, str | None] = ENVIRONMENTS,
     last_seen: Sequence[LastSeen] = (),
+    trends: Sequence[Trend] = (),
     proofs: Iterable[Bundle] = (),
     declared: Sequence[str] = (),
 ) -> Board:
     """Fold bundles into the one board of a subject: a pure function of the set of records.
 
     Shape: the subject is the admission's; a bundle about another one is named and set aside. proofs are the bundles of
-    break-it proofs, declared the ids of all there are; they fill no cell.
+    break-it proofs, declared the ids of all there are; they fill no cell, nor does what earlier nights saw.
     """
     rules = Rules(claims, policy, environments, admission)
     gathered = gathering.gather(bundles, rules)
@@ -158,6 +163,7 @@ def fold(
         set_aside=tuple(sorted(gathered.findings.set_aside)),
         last_seen=tuple(sorted(last_seen, key=lambda each: each.claim_id)),
         seal=_SEAL,
+        trends=tuple(trends),
         guards=guards,
     )
 

@@ -43,6 +43,8 @@ class Cost:
 
 def cost_of_record(record: Record) -> Cost | None:
     """What all attempts of a record took; None when none of them says."""
+    if record.cost is None and not any(each.extra for each in record.attempts):
+        return None  # most records: no model was asked for money
     told = [each.cost for each in attempt_records(record) or (record,) if each.cost is not None]
     return sum_costs(_read(each) for each in told) if told else None
 
@@ -65,9 +67,15 @@ def claim_costs(board: Board) -> tuple[tuple[str, str, Cost], ...]:
     """Claim, column and cost of every claim that a model answered for."""
     found: list[tuple[str, str, Cost]] = []
     for column in board.columns:
+        if not column.is_live:
+            continue
+        by_claim: dict[str, list[Cost]] = {}
+        for item in column.items:
+            if item.cost is not None:
+                for claim_id in item.claim_ids:
+                    by_claim.setdefault(claim_id, []).append(item.cost)
         for row in board.rows:
-            costs = [item.cost for item in column.items if row.claim.id in item.claim_ids and item.cost is not None]
-            if column.is_live and costs:
+            if costs := by_claim.get(row.claim.id):
                 found.append((row.claim.id, column.id, sum_costs(costs)))
     return tuple(found)
 

@@ -27,15 +27,16 @@ from lanes.record import Subject
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
 from reports.board import Board, Column, fold
-from reports.history import HISTORY, read_last_seen, read_used_ids
+from reports.history import HISTORY, read_history, read_last_seen, read_used_ids
 from reports.manifest import MANIFEST, Manifest, digest_rules, render_manifest
-from reports.render.ctrf import render_ctrf
-from reports.render.json_board import json_pieces
-from reports.render.junit import render_column
+from reports.render.ctrf import ctrf_pieces
+from reports.render.json_board import board_pieces
+from reports.render.junit import column_pieces
 from reports.render.markdown import render_column as render_column_page
 from reports.render.markdown import render_markdown
 from reports.render.statement import render_statement
 from reports.render.text import render_text
+from reports.trend import trends
 from reports.verdict import EVERYTHING, Asked, exit_code
 
 FILE_WIDTH = 120
@@ -98,6 +99,7 @@ def load_board(
         known,
         admission=admission,
         last_seen=read_last_seen(root / HISTORY, now),
+        trends=trends([line for line in read_history(root / HISTORY) if line is not None], now),
         proofs=(read_bundle(folder) for folder in find_proof_bundles(out_dir)),
         declared=declared_ids(root),
     )
@@ -132,22 +134,22 @@ def output_files(board: Board, digests: Mapping[str, str]) -> dict[str, Render]:
     renders: dict[str, Render] = {
         TEXT: lambda: [render_text(board, width=FILE_WIDTH)],
         MARKDOWN: lambda: [render_markdown(board)],
-        JSON: lambda: json_pieces(board),
+        JSON: lambda: board_pieces(board),
         HTML: lambda: _page(board),
     }
     for column in board.columns:
         name = _file_part(column.id)
-        renders[f"junit-{name}.xml"] = partial(_whole, render_column, board, column)
-        renders[f"column-{name}.md"] = partial(_whole, render_column_page, board, column)
-        renders[f"ctrf-{name}.json"] = partial(_whole, render_ctrf, board, column)
+        renders[f"junit-{name}.xml"] = partial(column_pieces, board, column)
+        renders[f"column-{name}.md"] = partial(_column_page, board, column)
+        renders[f"ctrf-{name}.json"] = partial(ctrf_pieces, board, column)
         statement = render_statement(board, column, digests)
         if statement is not None:
             renders[f"statement-{name}.json"] = partial(list, [statement])
     return renders
 
 
-def _whole(render: Callable[[Board, Column], str], board: Board, column: Column) -> Iterator[str]:
-    yield render(board, column)
+def _column_page(board: Board, column: Column) -> Iterator[str]:
+    yield render_column_page(board, column)
 
 
 def _page(board: Board) -> Iterator[str]:

@@ -23,6 +23,8 @@ def stand_in(character: str) -> str:
 
 def as_text(value: str) -> str:
     """Text for a person: controls, tricks and what is no character are shown by number; line ends stay."""
+    if value.isascii() and value.isprintable():
+        return value  # nearly every text there is
     shown = _CONTROL.sub(_replace, value.replace("\r\n", "\n"))
     return _NO_TEXT.sub(_replace, _TRICKS.sub(_replace, shown))
 
@@ -34,7 +36,7 @@ def as_line(value: str) -> str:
 
 def as_xml(value: str) -> str:
     """Text that an XML 1.0 document can carry, not yet escaped; legal characters are left as they are."""
-    return _NO_XML.sub(_replace, value)
+    return value if value.isascii() and value.isprintable() else _NO_XML.sub(_replace, value)
 
 
 def as_unicode(value: str) -> str:

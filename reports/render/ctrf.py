@@ -6,8 +6,7 @@ Source: Common Test Report Format, schema 0.0 (ctrf.io); docs/schemas/ctrf-colum
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lanes.record import Json, digest_json, group_to_json
@@ -15,6 +14,7 @@ from reports.admit import LiveProof
 from reports.board import Board, Column
 from reports.cells import Status
 from reports.items import Item
+from reports.render.json_lines import Late, Value, json_pieces
 
 _STATUS: Final[Mapping[Status, str]] = {
     "passed": "passed",
@@ -25,12 +25,18 @@ _STATUS: Final[Mapping[Status, str]] = {
     "stale": "other",
 }
 
+_OPEN_LEVELS = 2  # the document, its results, and their tests, each of which is one line
+
 
 def render_ctrf(board: Board, column: Column) -> str:
-    """The CTRF document of one column, in ASCII with sorted keys, ending in a newline."""
-    tests: list[Json] = [_test(item) for item in column.items]
+    """The CTRF document of one column, in ASCII with sorted keys, one test a line, ending in a newline."""
+    return "".join(ctrf_pieces(board, column))
+
+
+def ctrf_pieces(board: Board, column: Column) -> Iterator[str]:
+    """The same document in pieces."""
     counts = {name: sum(1 for item in column.items if _STATUS[item.status] == name) for name in _STATUS.values()}
-    document: dict[str, Json] = {
+    document: dict[str, Value] = {
         "reportFormat": "CTRF",
         "specVersion": "0.0.0",
         "runId": _run_id(board),
@@ -38,7 +44,7 @@ def render_ctrf(board: Board, column: Column) -> str:
         "results": {
             "tool": {"name": "five-lanes", "extra": {"lanes": {"column": column.id, "heading": column.heading}}},
             "summary": {
-                "tests": len(tests),
+                "tests": len(column.items),
                 "passed": counts["passed"],
                 "failed": counts["failed"],
                 "pending": 0,
@@ -48,7 +54,7 @@ def render_ctrf(board: Board, column: Column) -> str:
                 "start": 0,
                 "stop": sum(item.duration_ms for item in column.items),
             },
-            "tests": tests,
+            "tests": Late(lambda: (_test(item) for item in column.items)),
             "extra": {
                 "lanes": {
                     "banner": board.banner,
@@ -63,7 +69,7 @@ def render_ctrf(board: Board, column: Column) -> str:
             },
         },
     }
-    return json.dumps(document, sort_keys=True, indent=1, ensure_ascii=True) + "\n"
+    yield from json_pieces(document, _OPEN_LEVELS)
 
 
 def _run_id(board: Board) -> str:

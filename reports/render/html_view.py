@@ -5,6 +5,7 @@ Room: pure. The HTML renderer comes in. Words of cells, reasons and counts are t
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,17 +13,21 @@ from dataclasses import dataclass
 
 from reports.board import Board, Column, Row
 from reports.cells import STATUSES, Status, Tally
+from reports.costs import TITLE, cost_lines
 from reports.guards import UNPROVEN, Guard
 from reports.items import GRAVE_NOTICES, Item
 from reports.proof_words import guards_line
 from reports.render.lines import last_seen_words, void_line
+from reports.trend import PROMOTED_AFTER_NIGHTS, SHOWN_NIGHTS, Trend
 from reports.words import NO_HOSTED, NO_LIVE, attempt_words, cell_reason, cell_status, cell_words, item_facts
 
-ITEMS_SHOWN = 20_000  # on the whole page; about 20 MB, which a browser opens in some seconds
+ITEMS_SHOWN = 6_000  # on the whole page; about 4 MB, which a browser opens at once
 _PASSED_PER_CELL = 10
 _OTHERS_PER_CELL = 50
 _FAILURE_LINES, _STREAM_LINES = 40, 15
 _EXCERPT_CHARACTERS = 8_000
+_NIGHT_STEP = 8
+_NIGHT_HEIGHTS = {"passed": 20, "flaky": 14, "stale": 10, "failed": 6}
 _WORST_FIRST: tuple[Status, ...] = tuple(reversed(STATUSES))
 _PLAIN_ID = re.compile(r"[a-z0-9.-]{1,120}")
 _GLYPHS = {"passed": "●", "not run": "○", "stale": "◔", "blocked": "■", "flaky": "▲", "failed": "✕"}
@@ -145,6 +150,28 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True)
+class NightBar:
+    """One night of a strip: where it stands, how high it is, and its class for the style."""
+
+    name: str
+    x: int
+    y: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrendView:
+    """The nights of one claim with one provider: a strip to look at, and the same in words."""
+
+    claim: str
+    who: str
+    bars: tuple[NightBar, ...]
+    width: int
+    words: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GuardView:
     """One proof of a guard."""
 
@@ -182,6 +209,8 @@ class View:
         self.notices = tuple((each.lane, each.kind, each.text) for each in board.notices)
         self.aside = tuple(f"{each.lane}, {each.bundle}: about {each.subject}" for each in board.set_aside)
         self.last_seen = tuple(last_seen_words(board, seen) for seen in board.last_seen)
+        self.costs, self.costs_title = cost_lines(board), TITLE
+        self.trends = tuple(_trend(trend) for trend in board.trends)
         self.guards = tuple(_guard(guard) for guard in board.guards.shown)
         self.guards_line = guards_line(board.guards)
         self.guards_not_run = board.guards.not_run
@@ -355,6 +384,35 @@ def _alarms(board: Board, cards: Sequence[Card]) -> Iterator[Alarm]:
     unproven = sum(1 for row in board.rows if board.guards.words_of(row.claim) == UNPROVEN)
     if unproven:
         yield Alarm(f"{unproven} guards not proven on this commit", "guards", is_grave=False)
+
+
+def _trend(trend: Trend) -> TrendView:
+    nights = trend.strip[-SHOWN_NIGHTS:]
+    told = [f"{word} {len(list(run))}" for word, run in itertools.groupby(nights)]
+    ago = "never" if trend.days_since_live is None else f"{trend.days_since_live} days ago"
+    earned = "yes" if trend.is_promoted else f"after {trend.clean_nights} of {PROMOTED_AFTER_NIGHTS} nights: not yet"
+    facts = (
+        ("nights judged", trend.rate.words),
+        ("last seen live", ago),
+        ("first byte", "" if trend.ttfb_ms is None else f"{trend.ttfb_ms} ms, the median"),
+        ("cost of all nights", "not known" if trend.usd is None else f"${trend.usd:f}"),
+        ("may be required live", earned),
+    )
+    return TrendView(
+        claim=trend.claim_id,
+        who=f"{trend.provider} {trend.model}".strip(),
+        bars=tuple(_night_bar(number, word) for number, word in enumerate(nights)),
+        width=max(1, len(nights)) * _NIGHT_STEP,
+        words=", ".join(told),
+        facts=tuple((name, value) for name, value in facts if value),
+    )
+
+
+def _night_bar(number: int, word: str) -> NightBar:
+    """Passed stands full, what is worse stands lower, and a night without data lies flat: not by colour alone."""
+    height = _NIGHT_HEIGHTS.get(word, 2)
+    name = word.replace(" ", "-") if word in _NIGHT_HEIGHTS else "gap"
+    return NightBar(name, number * _NIGHT_STEP, _NIGHT_HEIGHTS["passed"] - height, height)
 
 
 def _guard(guard: Guard) -> GuardView:

@@ -5,9 +5,7 @@ Room: pure; takes a Board and returns text. docs/schemas/board-1.json describes 
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from lanes.record import Json, group_to_json
 from reports.admit import LiveProof
@@ -15,42 +13,57 @@ from reports.board import Board, Column, Row
 from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason
 from reports.costs import costs_to_json
 from reports.items import Item, Void
-from reports.render.characters import as_unicode
+from reports.render.json_lines import Late, Value, json_pieces
+from reports.trend import Trend
 from reports.words import cell_status, cell_words
 
 SCHEMA = "board/1"
-_SUSPECT = re.compile(r"\\u(d[89a-f]|fff[ef])")  # halves of pairs, also those of whole characters, and non-characters
 _OPEN_LEVELS = 3  # board, columns, one column, its items; an item is one line
 
 
 def render_json(board: Board) -> str:
     """The whole board as one JSON document in ASCII, sorted, one claim or item a line, ending in a newline."""
-    return "".join(json_pieces(board))
+    return "".join(board_pieces(board))
 
 
-def json_pieces(board: Board) -> Iterator[str]:
+def board_pieces(board: Board) -> Iterator[str]:
     """The same document in pieces, for a board that one text would not be kept for."""
-    yield from _written(board_to_json(board), 0)
-    yield "\n"
+    yield from json_pieces(_board(board), _OPEN_LEVELS)
 
 
-def board_to_json(board: Board) -> dict[str, Json]:
-    """The board as a JSON object."""
+def _board(board: Board) -> dict[str, Value]:
     return {
         "schema": SCHEMA,
         "banner": board.banner,
         "subject": group_to_json(board.subject),
         "columns": [_column(column) for column in board.columns],
-        "claims": [_row(board, row) for row in board.rows],
+        "claims": Late(lambda: (_row(board, row) for row in board.rows)),
         "voids": [_void(void) for void in board.voids],
         "notices": [{"lane": each.lane, "kind": each.kind, "text": each.text} for each in board.notices],
         "set_aside": [{"lane": s.lane, "bundle": s.bundle, "subject": s.subject} for s in board.set_aside],
         "guards": _guards(board),
         "costs": costs_to_json(board),
+        "nights": [_trend(trend) for trend in board.trends],
         "last_seen_live": [
             {"claim": s.claim_id, "commit": s.commit, "days": s.days, "model": s.model, "host": s.host}
             for s in board.last_seen
         ],
+    }
+
+
+def _trend(trend: Trend) -> dict[str, Value]:
+    return {
+        "claim": trend.claim_id,
+        "provider": trend.provider,
+        "model": trend.model,
+        "strip": list(trend.strip),
+        "passed": trend.rate.passed,
+        "judged": trend.rate.total,
+        "days_since_live": trend.days_since_live,
+        "ttfb_ms": trend.ttfb_ms,
+        "usd": None if trend.usd is None else f"{trend.usd:f}",
+        "clean_nights": trend.clean_nights,
+        "may_be_required": trend.is_promoted,
     }
 
 
@@ -96,7 +109,7 @@ def _void(void: Void) -> dict[str, Json]:
     }
 
 
-def _column(column: Column) -> dict[str, Json]:
+def _column(column: Column) -> dict[str, Value]:
     return {
         "id": column.id,
         "lane": column.lane,
@@ -117,7 +130,7 @@ def _column(column: Column) -> dict[str, Json]:
         "item_counts": dict(column.item_tally.as_dict()),
         "unclaimed": dict(column.unclaimed.as_dict()),
         "bundles": list(column.bundles),
-        "items": [_item(item) for item in column.items],
+        "items": Late(lambda: (_item(item) for item in column.items)),
     }
 
 
@@ -188,30 +201,3 @@ def _proof(proof: LiveProof | Observed) -> dict[str, Json]:
 
 def _reason(reason: Reason | None) -> Json:
     return None if reason is None else {"code": reason.code, "text": reason.text, "words": reason.words}
-
-
-def _written(value: Json, depth: int) -> Iterator[str]:
-    """A value with its outer levels on lines of their own: quick to write, and quick to compare by line."""
-    if depth > _OPEN_LEVELS or not value or not isinstance(value, dict | list):
-        text = json.dumps(value, sort_keys=True, ensure_ascii=True)
-        yield json.dumps(_cleaned(value), sort_keys=True, ensure_ascii=True) if _SUSPECT.search(text) else text
-        return
-    opened, closed = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    entries = sorted(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
-    yield opened
-    for number, (name, item) in enumerate(entries):
-        yield f"{',' if number else ''}\n{' ' * (depth + 1)}"
-        if name is not None:
-            yield f"{json.dumps(as_unicode(name))}: "
-        yield from _written(item, depth + 1)
-    yield f"\n{' ' * depth}{closed}"
-
-
-def _cleaned(value: Json) -> Json:
-    if isinstance(value, str):
-        return as_unicode(value)
-    if isinstance(value, Mapping):
-        return {as_unicode(name): _cleaned(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    return value

@@ -5,8 +5,10 @@ Room: pure; takes a Board and returns the text of one XML document for each colu
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lanes.record import Attempt
@@ -18,6 +20,7 @@ from reports.render.characters import as_xml
 
 # Legal in XML, but changed on reading unless spelled by number: line ends, and what attributes turn into blanks.
 _BY_NUMBER = re.compile("[\t\n\r\x7f-\x9f\u2028]")
+_PLAIN = re.compile("[ !#-%'-;=?-~]*").fullmatch  # nothing that XML spells in another way: nearly every value
 _BY_NUMBER_IN_TEXT = re.compile("[\r\x7f-\x9f\u2028]")
 
 
@@ -38,23 +41,33 @@ class _Case:
 
 def render_column(board: Board, column: Column) -> str:
     """The JUnit document of one column of a board."""
-    cases = [_case_of_item(item) for item in column.items] + _claims_without_item(board, column)
-    counts = {name: sum(1 for case in cases if case.outcome == name) for name in ("failure", "error", "skipped")}
+    return "".join(column_pieces(board, column))
+
+
+def column_pieces(board: Board, column: Column) -> Iterator[str]:
+    """The same document in pieces, one line each."""
+    claims = _claims_without_item(board, column)
+    outcomes = Counter(_outcome_name(item) for item in column.items) + Counter(case.outcome for case in claims)
     attributes = {
         "name": f"{column.id} ({column.short})",
-        "tests": str(len(cases)),
-        "failures": str(counts["failure"]),
-        "errors": str(counts["error"]),
-        "skipped": str(counts["skipped"]),
-        "time": _seconds(sum(case.duration_ms for case in cases)),
+        "tests": str(len(column.items) + len(claims)),
+        "failures": str(outcomes["failure"]),
+        "errors": str(outcomes["error"]),
+        "skipped": str(outcomes["skipped"]),
+        "time": _seconds(sum(item.duration_ms for item in column.items)),
     }
     lines = ['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>", _tag("testsuite", attributes)]
     lines += _properties(_facts_of_suite(board, column))
-    for case in cases:
-        head = {"classname": case.classname, "name": case.name, "time": _seconds(case.duration_ms)}
-        inner = [*_properties(case.properties), *case.inner]
-        lines += [_tag("testcase", head), *inner, "</testcase>"] if inner else [_tag("testcase", head, closed=True)]
-    return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
+    yield "".join(f"{line}\n" for line in lines)
+    for case in itertools.chain(map(_case_of_item, column.items), claims):
+        yield "".join(f"{line}\n" for line in _case_lines(case))
+    yield "</testsuite>\n</testsuites>\n"
+
+
+def _case_lines(case: _Case) -> list[str]:
+    head = {"classname": case.classname, "name": case.name, "time": _seconds(case.duration_ms)}
+    inner = [*_properties(case.properties), *case.inner]
+    return [_tag("testcase", head), *inner, "</testcase>"] if inner else [_tag("testcase", head, closed=True)]
 
 
 def _facts_of_suite(board: Board, column: Column) -> list[tuple[str, str]]:
@@ -82,31 +95,43 @@ def _case_of_item(item: Item) -> _Case:
     properties += [(f"attempt.{each.n}", _attempt_words(each)) for each in item.attempts]
     properties += [("live proof", repr(proof)) for proof in item.proofs if isinstance(proof, LiveProof)]
     properties += [("note", note) for note in item.notes]
-    outcome, inner = _outcome(item)
+    inner = _outcome(item)
     streams = [("system-out", item.stdout), ("system-err", item.stderr)]
     inner += [f"<{tag}>{_text(content)}</{tag}>" for tag, content in streams if content]
-    return _Case(classname, name, item.duration_ms, tuple(properties), outcome, tuple(inner))
+    return _Case(classname, name, item.duration_ms, tuple(properties), _outcome_name(item), tuple(inner))
 
 
-def _outcome(item: Item) -> tuple[str, list[str]]:
+def _outcome_name(item: Item) -> str:
+    """What a test counts as in a form that knows four words."""
+    match item.status:
+        case "passed" | "flaky":
+            return "passed"
+        case "failed":
+            return "skipped" if item.is_known else "failure"
+        case "blocked":
+            return "error"
+        case "stale" | "not run":
+            return "skipped"
+
+
+def _outcome(item: Item) -> list[str]:
     words = item.reason.words if item.reason is not None else ""
     code = item.reason.code if item.reason is not None else ""
     match item.status:
         case "passed":
-            return "passed", []
+            return []
         case "flaky":
-            return "passed", [_element("flakyFailure", text, "flaky", text) for text in _earlier_failures(item)]
+            return [_element("flakyFailure", text, "flaky", text) for text in _earlier_failures(item)]
         case "failed" if item.is_known:
-            return "skipped", [_element("skipped", f"failed (known): {item.reason.text if item.reason else ''}", code)]
+            return [_element("skipped", f"failed (known): {item.reason.text if item.reason else ''}", code)]
         case "failed":
-            message = words or _last_line(item.failure)
-            return "failure", [_element("failure", message, code or "failed", item.failure)]
+            return [_element("failure", words or _last_line(item.failure), code or "failed", item.failure)]
         case "blocked":
-            return "error", [_element("error", f"blocked: {words}", code, item.failure)]
+            return [_element("error", f"blocked: {words}", code, item.failure)]
         case "stale":
-            return "skipped", [_element("skipped", f"stale: {item.detail}", "stale")]
+            return [_element("skipped", f"stale: {item.detail}", "stale")]
         case _:
-            return "skipped", [_element("skipped", f"not run: {words}", code)]
+            return [_element("skipped", f"not run: {words}", code)]
 
 
 def _earlier_failures(item: Item) -> list[str]:
@@ -170,6 +195,8 @@ def _tag(tag: str, attributes: dict[str, str], *, closed: bool = False) -> str:
 
 
 def _attribute(value: str) -> str:
+    if _PLAIN(value):
+        return value
     return _BY_NUMBER.sub(_number, _escape(value).replace('"', "&quot;"))
 
 

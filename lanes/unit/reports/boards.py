@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from lanes.proof_record import Result, find_proof_bundles, save_result
 from lanes.proof_verdict import Observation
 from lanes.record import Attempt, JsonObject, Record
 from reports.board import Board, LastSeen, fold
+from reports.rates import Rate
+from reports.trend import GAP, Trend
 
 if TYPE_CHECKING:
     from lanes.unit.reports.conftest import Evidence
@@ -46,6 +49,17 @@ SENTENCES = {
     "tools.workspace": "No tool reaches a file outside its workspace.",
     "provider.keys": "A key occurs in no log, no error and no report.",
 }
+TREND = Trend(
+    "journey.fix-test",
+    "acme",
+    "m-large-0221",
+    strip=("passed",) * 9 + (GAP, "passed", "flaky", "passed", "failed", GAP, GAP, "passed", "passed"),
+    rate=Rate(13, 15),
+    days_since_live=1,
+    ttfb_ms=640,
+    usd=Decimal("0.0472"),
+    clean_nights=2,
+)
 DIFF = "--- a/harness/loop/driver.py\n+++ b/harness/loop/driver.py\n@@ -1 +1 @@\n-    scope.check()\n+    pass"
 TRACE = """\
     def test_a_stream_that_breaks_is_asked_for_again(server):
@@ -86,7 +100,9 @@ def hostile_board(evidence: Evidence) -> Board:
     void = evidence.bundle(evidence.record("unit", f"lanes/unit/{everything}", stored_class="live"))
     word = evidence.bundle(lane="real", not_run_code="no-key", not_run_text=everything, canary_start="")
     admission = evidence.admission(subject=subject)
-    return evidence.fold(bundle, void, word, claims=evidence.claims(claim), admission=admission, last_seen=(seen,))
+    night = replace(TREND, provider=everything, model=everything, strip=("passed", everything))
+    claims = evidence.claims(claim)
+    return fold((bundle, void, word), claims, admission=admission, last_seen=(seen,), trends=(night,))
 
 
 def whole_board(evidence: Evidence, proofs: Path) -> Board:
@@ -128,6 +144,7 @@ def whole_board(evidence: Evidence, proofs: Path) -> Board:
         claims,
         admission=evidence.admission(),
         last_seen=(LastSeen("journey.resume-session", "19bd77e" + "0" * 33, 3, "m-large-0221", "api.acme.example"),),
+        trends=(TREND, replace(TREND, claim_id="journey.resume-session", days_since_live=None, clean_nights=0)),
         proofs=[read_bundle(folder) for folder in find_proof_bundles(proofs)],
         declared=("guard-0", "guard-1", "guard-2"),
     )

@@ -6,13 +6,14 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lanes.claims import Claims
 from lanes.record import Attempt
-from lanes.unit.reports.boards import HOSTILE, hostile_board
+from lanes.unit.reports.boards import HOSTILE, hostile_board, whole_board
 from reports.board import fold
 from reports.render import html_view
 from reports.render.html import render_html
@@ -190,6 +191,27 @@ def test_the_tests_of_a_cell_stand_below_it_with_attempts_recording_cost_and_rec
         "boom",
     ):
         assert told in text
+
+
+def test_nights_are_a_strip_to_look_at_and_the_same_in_words_with_gaps_that_are_no_zeros(
+    evidence: Evidence, tmp_path: Path
+) -> None:
+    document = render_html(whole_board(evidence, tmp_path))
+
+    strip = re.search(r'<svg class="strip".*?</svg>', document, re.DOTALL)
+    words = "passed 9, no data 1, passed 1, flaky 1, passed 1, failed 1, no data 2, passed 2"
+    assert strip is not None
+    bars = re.findall(r'<rect class="f-([a-z-]+)"', strip[0])
+    assert (f'aria-label="{words}"' in strip[0], Page(document).text.count(words)) == (True, 2)
+    assert (len(bars), bars.count("gap"), bars.count("passed")) == (18, 3, 13)
+    assert "13/15, 95 % interval" in document
+
+
+def test_what_live_answers_cost_is_told_by_claim_and_as_an_estimate(evidence: Evidence, tmp_path: Path) -> None:
+    text = Page(render_html(whole_board(evidence, tmp_path))).text
+
+    assert "What live answers cost, an estimate" in text
+    assert "journey.fix-test, Real API: 5120 tokens in" in text
 
 
 def test_a_long_list_of_passed_tests_is_cut_with_the_exact_number(evidence: Evidence) -> None:
