@@ -142,3 +142,10 @@ def _verified_words(seen: Verification) -> str:
     lines += [f"does not hold ({len(seen.findings)}):"]
     lines += ["  " + as_line(f"{each.where}: {each.text} [{each.code}]") for each in sorted(seen.findings)]
     return "\n".join(lines) + "\n"
+
+
+def drift(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:
+    """Hold answers of providers against recordings and the mock provider's catalogue."""
+    from lanes.drift_command import run_drift
+
+    return Answer(*run_drift(arguments))

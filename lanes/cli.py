@@ -69,6 +69,7 @@ commands:
   diff           say which cells changed from one board to another
   explain CLAIM  say why the cells of a claim say what they say
   nightly        write what a night saw of hosted models down, and say what follows from all of them
+  drift          hold answers of providers against recordings and the mock provider's catalogue
   demo           show one journey as it happens, then the board
   accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
@@ -111,6 +112,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "diff": _answer("diff"),
         "explain": _answer("explain"),
         "nightly": _answer("nightly"),
+        "drift": _answer("drift"),
         "demo": _demo,
         "accept": _accept,
         "record": _record,

@@ -21,6 +21,7 @@ from typing import cast
 
 import httpx
 
+from lanes.drift import Answer, shape_note
 from lanes.environment import override_names
 from lanes.errors import GuardError
 from lanes.ledger import BudgetError, Purse
@@ -52,6 +53,7 @@ class _Exchange:
     ended_s: float | None = None
     is_finished: bool = False
     received: bytearray = field(default_factory=bytearray)
+    header_names: tuple[str, ...] = ()
 
     @property
     def spoken(self) -> Spoken:
@@ -140,6 +142,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
         wire = _wire_facts(request, response, self._context)
         cached = _cache_headers(response.headers)
         exchange = _Exchange(body, wire, response.status_code, sent_s, cached, self._ending(reserved))
+        exchange.header_names = tuple(response.headers)
         self._exchanges.append(exchange)
         response.stream = _WatchedStream(cast("httpx.AsyncByteStream", response.stream), exchange)
         return response
@@ -248,6 +251,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
             "ttfb_ms": _since(exchange, exchange.first_byte_s),
             "total_ms": _since(exchange, exchange.ended_s),
             "wire": exchange.wire,
+            "shape": _shape(exchange) if exchange.is_finished else None,
         }
 
     def _nonce(self) -> JsonObject | None:
@@ -255,6 +259,12 @@ class SealedTransport(httpx.AsyncBaseTransport):
             return None
         said = any(self._challenge in exchange.spoken.text for exchange in self._exchanges)
         return {"challenge": digest_bytes(self._challenge.encode()), "verified": said}
+
+
+def _shape(exchange: _Exchange) -> JsonObject:
+    """What the answer looks like, without any of its values; `lanes drift` holds it against what is expected."""
+    body = exchange.received.decode("utf-8", "replace")
+    return shape_note(Answer(exchange.status, exchange.header_names, body))
 
 
 class _WatchedStream(httpx.AsyncByteStream):

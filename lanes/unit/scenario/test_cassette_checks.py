@@ -6,10 +6,8 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from lanes.cassette import CassettePlayer, load_cassette
 from lanes.cassette_checks import check_dates
@@ -19,20 +17,16 @@ from lanes.recorder import record_cassette
 from lanes.recording import Circumstances
 from lanes.recording_lock import held_for_recording
 from lanes.scenario import find_scenario
+from lanes.unit.scenario.made_cassettes import Document, made_document, write_cassette
 
-COMMITTED = Path(__file__).parents[3] / "cassettes" / "openai_chat" / "fix-test.yaml"
 NOW = datetime(2031, 3, 4, 12, tzinfo=UTC)
-Document = dict[str, Any]
 
 
 def changed(folder: Path, change: Callable[[Document], object]) -> Path:
-    """A copy of a committed cassette with one thing changed."""
-    document = yaml.load(COMMITTED.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    """A cassette with one thing changed."""
+    document = made_document()
     change(document)
-    path = folder / "openai_chat" / "changed.yaml"
-    path.parent.mkdir()
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
+    return write_cassette(folder, document, "changed.yaml")
 
 
 def names(folder: Path) -> list[str]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lanes.cassette import CassetteFile, load_cassette
 from lanes.errors import CassetteError
@@ -24,8 +23,8 @@ from lanes.staleness import (
     stale_forms,
 )
 from lanes.subject import commit_times
+from lanes.unit.scenario.made_cassettes import made_document, write_cassette
 
-COMMITTED = Path(__file__).parents[3] / "cassettes" / "openai_chat" / "fix-test.yaml"
 NOW = datetime(2031, 3, 31, 12, tzinfo=UTC)
 ROW = ProviderAges("acme", "models.invalid", ("m-1", "m-2"), ("m-0",))
 
@@ -43,13 +42,11 @@ def judged(*origins: dict[str, Json], row: ProviderAges = ROW, **today: object) 
 
 def dated(folder: Path, days: int) -> CassetteFile:
     """A cassette whose first exchange was recorded so many days ago, the others today."""
-    document = yaml.load(COMMITTED.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    document = made_document()
     for at, interaction in enumerate(document["interactions"]):
         moment = NOW - timedelta(days=0 if at else days)
         interaction["response"]["origin"]["recorded_at"] = moment.isoformat()
-    path = folder / "dated.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return load_cassette(path)
+    return load_cassette(write_cassette(folder, document))
 
 
 @pytest.mark.parametrize("file_age_days", [0, 400])
