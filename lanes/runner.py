@@ -28,6 +28,7 @@ from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, buil
 from lanes.errors import LocalModelError, UsageError
 from lanes.guard import REFUSED
 from lanes.hosted import Hosted, start_hosted
+from lanes.kept_recordings import times_of_commits, unused_notes
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.live_run import NO_WISH, LiveTarget, LiveWish, choose_targets, why_no_key
 from lanes.local_model import HOST, ModelServer, local_model, own_interpreter
@@ -41,10 +42,8 @@ from lanes.providers import TABLE, Provider, has_key, load_providers
 from lanes.pytest_command import PytestArguments, build_command, check_arguments
 from lanes.record import Subject, digest_bytes, group_to_json
 from lanes.spool import FACTS_FILE, SUMMARY_FILE, RefusalReader, read_canaries, read_document, write_document
-from lanes.subject import commit_times, current_subject
+from lanes.subject import current_subject
 from lanes.tether import PARENT_VARIABLE
-
-RECORDINGS = "cassettes"
 
 EXIT_PASSED = 0
 EXIT_FAILED = 1
@@ -281,10 +280,11 @@ class _Run:
             *(f"{path} is tracked and was changed by the lane" for path in changed),
             *(f"{path} held the value of a key and was removed" for path in leaks),
         )
-        exit_code = self._exit_code(code, void=bool(breaches))
+        unused, is_unused = unused_notes(request.root, self._folder, request.policy)
+        exit_code = self._exit_code(code, void=bool(breaches)) or (EXIT_FAILED if is_unused else EXIT_PASSED)
         extra = {} if hosted is None else {"hosted": hosted.facts()}
         amend_trailer(self._folder, exit_code=exit_code, breaches=breaches, extra=extra)
-        notes: tuple[str, ...] = () if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)
+        notes = (*unused, *(() if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)))
         if server is not None and (how := server.how_it_ended()):
             notes += (f"the model server ended before the tests did: {how}",)
         notes += () if hosted is None else hosted.notes(self._environ)
@@ -319,14 +319,9 @@ class _Run:
                 "started_at": self._started_at,
                 "secret": secrets.token_hex(16),
                 "configuration": dict(self._configuration),
-                "committed": self._commit_times(),
+                "committed": dict(times_of_commits(self._request.root, self._request.policy)),
             },
         )
-
-    def _commit_times(self) -> Mapping[str, str]:
-        """When the recordings were committed, for the one lane that plays them."""
-        has_recordings = "cassette" in self._request.policy.channels
-        return commit_times(self._request.root, RECORDINGS) if has_recordings else {}
 
     def _guard_breaches(self, process_id: int) -> tuple[str, ...]:
         breaches: dict[str, int] = {}

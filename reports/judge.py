@@ -93,7 +93,7 @@ def _void_reason(record: Record, policy: LanePolicy, admission: Admission) -> Re
 
 def _judge_keyless(record: Record, policy: LanePolicy, answers_needed: int, *, guarded: bool) -> Judged:
     proof = Observed(record.record_id)
-    notes = _recording_notes(record)
+    notes = _ageing(record)
     detail = _scripted_detail(record) if policy.ceiling == "recorded" and record.provenance == "scripted" else ""
     if record.verdict == "failed":
         return Judged(record, "failed", _failure_reason(record, is_ours=guarded), proof, detail, notes)
@@ -196,13 +196,11 @@ def _scripted_detail(record: Record) -> str:
     return f"scripted: {', '.join(doubts)}" if doubts else "scripted"
 
 
-def _recording_notes(record: Record) -> tuple[str, ...]:
+def _ageing(record: Record) -> tuple[str, ...]:
     age = (record.cassette or {}).get("age_days")
     fresh = _limit(record, "fresh_days", AGEING_AFTER_DAYS)
     is_ageing = isinstance(age, int) and fresh < age <= _limit(record, "stale_days", STALE_AFTER_DAYS)
-    aged = (f"the recording is {age} days old",) if is_ageing else ()
-    name = (record.cassette or {}).get("id")
-    return (*aged, *(f"{name}, {doubt}; it counts as scripted" for doubt in _texts(record.cassette, "doubts")))
+    return (f"the recording is {age} days old",) if is_ageing else ()
 
 
 def _limit(record: Record, name: str, most: int) -> int:

@@ -138,6 +138,33 @@ def test_nothing_at_all_is_five_columns_of_lanes_not_run(evidence: Evidence) -> 
             id="stale-for-a-reason",
         ),
         pytest.param(
+            "replay",
+            {"cassette": {**RECORDING, "age_days": 12, "stale_days": 10}, "answers": (REPLAYED,)},
+            "stale 1 (12 d)",
+            id="stale-by-the-providers-own-limit",
+        ),
+        pytest.param(
+            "replay",
+            {"cassette": {**RECORDING, "age_days": 103, "stale_days": 900}, "answers": (REPLAYED,)},
+            "stale 1 (103 d)",
+            id="no-provider-loosens-the-limit",
+        ),
+        pytest.param(
+            "offline",
+            {"script": {"entries": 1, "consumed": 1, "stale_reasons": ["its provider drifted: whole:removed:.id"]}},
+            "stale 1 (its provider drifted: whole:removed:.id)",
+            id="edge65-offline-of-a-provider-that-drifted",
+        ),
+        pytest.param(
+            "replay",
+            {
+                "cassette": {**RECORDING, "doubts": ["interaction 2: it was altered after it was recorded"]},
+                "answers": ({"channel": "cassette", "class": "scripted"},),
+            },
+            "passed 1 (scripted: interaction 2: it was altered after it was recorded)",
+            id="edge60-altered-answer",
+        ),
+        pytest.param(
             "replay", {"cassette": {**RECORDING, "consumed": 0}, "answers": (REPLAYED,)}, "failed 1", id="unconsumed"
         ),
         pytest.param(

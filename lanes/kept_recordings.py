@@ -1,0 +1,57 @@
+"""The recordings that are kept in the tree: when they were committed, and which of them a whole run never played.
+
+Room: the runner comes in, before the tests and after them. A run of a part of the lane knows nothing of what is unused
+and says so; only one that ran everything may call a recording an orphan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lanes.bundle import Bundle
+from lanes.bundle_reading import read_bundle
+from lanes.policy import LanePolicy
+from lanes.subject import commit_times
+
+FOLDER = "cassettes"
+SESSION_LOGS = "session-logs"
+
+
+def has_recordings(policy: LanePolicy) -> bool:
+    """Whether a lane plays recordings at all."""
+    return "cassette" in policy.channels
+
+
+def times_of_commits(root: Path, policy: LanePolicy) -> Mapping[str, str]:
+    """When the recordings were committed as they stand, for a lane that plays them."""
+    return commit_times(root, FOLDER) if has_recordings(policy) else {}
+
+
+def kept_names(root: Path) -> tuple[str, ...]:
+    """Every recording of the tree, by the name that evidence has for it."""
+    files = [path for path in (root / FOLDER).glob("*/*.yaml") if path.parent.name != SESSION_LOGS]
+    folders = [path for path in (root / FOLDER / SESSION_LOGS).glob("[!.]*") if path.is_dir()]
+    return tuple(sorted(path.relative_to(root).as_posix() for path in (*files, *folders)))
+
+
+def unused_notes(root: Path, folder: Path, policy: LanePolicy) -> tuple[tuple[str, ...], bool]:
+    """What is to be said of recordings that nobody played in the run whose bundle lies there, and whether it fails."""
+    names = kept_names(root)
+    if not has_recordings(policy) or not names:
+        return (), False
+    bundle = read_bundle(folder)
+    if why := _why_partial(bundle):
+        return (f"recordings, unused: not judged: {why}",), False
+    used = {str((record.cassette or {}).get("id")) for record in bundle.records}
+    unused = [name for name in names if name not in used]
+    return tuple(f"{name}: no test of a whole run plays it [CASSETTE_UNUSED]" for name in unused), bool(unused)
+
+
+def _why_partial(bundle: Bundle) -> str:
+    header = bundle.header
+    if header.shard_total > 1:
+        return "one shard of several"
+    if header.deselected or header.extra.get("filtered") is True:
+        return "only a part of the lane ran"
+    return "" if bundle.trailer is not None else "the run did not come to its end"

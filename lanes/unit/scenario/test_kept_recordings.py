@@ -1,0 +1,75 @@
+"""Recordings that nobody plays: named by a run of the whole lane, and by no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lanes.bundle import BundleHeader, BundleWriter, ExpectedItem
+from lanes.kept_recordings import kept_names, times_of_commits, unused_notes
+from lanes.policy import LANES
+from lanes.record import Attempt, Record, Subject
+
+REPLAY = LANES["replay"]
+PLAYED = "cassettes/openai_chat/played.yaml"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A tree with a cassette that is played, one that is not, and a recorded session."""
+    for name in ("openai_chat/played.yaml", "openai_chat/idle.yaml", "session-logs/idle/session.jsonl"):
+        path = tmp_path / "cassettes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("", encoding="utf-8")
+    (tmp_path / "cassettes" / "session-logs" / ".idle.new").mkdir()
+    return tmp_path
+
+
+def bundle(root: Path, **header: object) -> Path:
+    """The bundle of a run that played one cassette."""
+    folder = root / "out"
+    record = Record("replay", "lanes/replay/test_a.py::test_one", "run-1", "passed", attempts=(Attempt(1, "passed"),))
+    whole = BundleHeader(lane="replay", run_id="run-1", subject=Subject(), expected=(ExpectedItem(record.node_id, ()),))
+    writer = BundleWriter(folder, replace(whole, **header))  # type: ignore[arg-type] # fields of a header
+    writer.write(replace(record, cassette={"id": PLAYED}))
+    writer.close(exit_code=0, canary_end="refused")
+    return folder
+
+
+def test_names_are_those_of_evidence(root: Path) -> None:
+    assert kept_names(root) == ("cassettes/openai_chat/idle.yaml", PLAYED, "cassettes/session-logs/idle")
+
+
+def test_a_whole_run_names_what_nobody_played(root: Path) -> None:
+    assert unused_notes(root, bundle(root), REPLAY) == (
+        (
+            "cassettes/openai_chat/idle.yaml: no test of a whole run plays it [CASSETTE_UNUSED]",
+            "cassettes/session-logs/idle: no test of a whole run plays it [CASSETTE_UNUSED]",
+        ),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        pytest.param({"shard_total": 2}, "one shard of several", id="shard"),
+        pytest.param({"extra": {"filtered": True}}, "only a part of the lane ran", id="filtered"),
+        pytest.param(
+            {"deselected": (ExpectedItem("lanes/replay/test_a.py::test_two", ()),)},
+            "only a part of the lane ran",
+            id="deselected",
+        ),
+    ],
+)
+def test_cassettes_61_a_run_of_a_part_says_that_unused_is_not_judged(
+    root: Path, header: dict[str, object], why: str
+) -> None:
+    assert unused_notes(root, bundle(root, **header), REPLAY) == ((f"recordings, unused: not judged: {why}",), False)
+
+
+def test_a_lane_without_recordings_says_nothing_of_them(root: Path) -> None:
+    assert unused_notes(root, bundle(root), LANES["offline"]) == ((), False)
+    assert times_of_commits(root, LANES["offline"]) == {}
