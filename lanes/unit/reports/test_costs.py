@@ -37,7 +37,11 @@ def test_the_costs_of_a_claim_add_up_over_its_tests(evidence: Evidence) -> None:
     )
 
 
-@pytest.mark.parametrize("usd", [None, "free", "NaN", "-1", 3, "9" * 50])
+@pytest.mark.parametrize(
+    "usd",
+    [None, "free", "NaN", "-1", 3, "9" * 50],
+    ids=["none", "word", "no-number", "negative", "number", "too-long"],
+)
 def test_one_cost_that_is_not_known_leaves_the_sum_unknown(evidence: Evidence, usd: Json) -> None:
     (line,) = cost_lines(board_of(evidence, COST, {**COST, "usd": usd}))
 
