@@ -32,11 +32,11 @@ def mark_of(step: int, kind: str, number: int) -> bytes:
 def derive_digits(script: Script, taken: Taken, marks: tuple[bytes, ...]) -> tuple[str, ...]:
     """The digits of the ids with these marks."""
     cursor = taken.cursor
-    seed, use = _play_hash(script.digest, cursor.conversation.name, cursor.client), taken.use
+    seed, use = _play_hash(script.digest, cursor.conversation.name, cursor.client), b"\x1f%d" % taken.use
     found: list[str] = []
     for mark in marks:
         digest = seed.copy()
-        digest.update(b"\x1f%d%b" % (use, mark))
+        digest.update(use + mark)
         found.append(digest.hexdigest()[:ID_LENGTH])
     return tuple(found)
 

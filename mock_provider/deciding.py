@@ -14,7 +14,7 @@ from mock_provider.caller import Caller
 from mock_provider.composing import CopyError, compose_refusal, compose_reply, derive_id
 from mock_provider.copying import Source
 from mock_provider.dialects.codec import Dialect, Received, Reply, headers_of_error, headers_of_stream
-from mock_provider.faults import Head, Plan, plan_stream, plan_whole
+from mock_provider.faults import Head, Plan, plan_again, plan_stream, plan_whole
 from mock_provider.filled import Filled
 from mock_provider.journal import Entry
 from mock_provider.json_values import Json, JsonObject, encode_json
@@ -201,7 +201,11 @@ class Decider:
         name = dialect.request_id_header
         request_id = ((name, derive_id(script, taken, "req")),) if name else ()
         reply: Reply | None = None
-        if step.http_error is not None:
+        again = self._patterns.stream(taken, asked, dialect) if asked.is_stream and drawn is None else None
+        if again is not None:
+            kind, more = headers_of_stream(dialect, asked)
+            plan = plan_again(head_of(200, kind, *request_id, *more), again)
+        elif step.http_error is not None:
             error = step.http_error
             refusal = compose_refusal(error, Source(asked.body, taken.groups), dialect, script.flavour)
             if error.body is None:
@@ -222,13 +226,18 @@ class Decider:
                 items = dialect.stream(asked, reply)
                 sign = dialect.keep_alive if SSE in kind else b""
                 plan = plan_stream(head, items, step, waits=waits, keep_alive=sign)
+                if drawn is None:
+                    plan = self._patterns.learn_stream(taken, asked, dialect, reply, plan)
             else:
                 tokens = piece_tokens(reply) if step.stream.tokens_per_s else ()
                 wait_ms = whole_wait(step.stream, tokens, reply.id)
                 head = head_of(200, step.content_type or JSON_TYPE, *request_id, *step.headers)
                 plan = plan_whole(head, dialect.whole(asked, reply), step, wait_ms=wait_ms)
-        is_told = reply and not plan.is_broken and self._play.playback.remembers
-        said = reply.as_message(has_ids=dialect.has_call_ids) if reply and is_told else None
+        said = None
+        if again is not None:
+            said = again.pattern.said
+        elif reply is not None and not plan.is_broken and self._play.playback.remembers:
+            said = reply.as_message(has_ids=dialect.has_call_ids)
         cursor = taken.cursor
         note = Note(
             cursor.conversation.name,

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from mock_provider.actions import Action, Delay, Die, Head, Hold, Send, Wait
 from mock_provider.exchange import Exchange
 from mock_provider.faults import GARBAGE
-from mock_provider.filled import ID_LENGTH, Filled, Pattern
+from mock_provider.filled import Filled, Pattern
+from mock_provider.filled_stream import FilledStream
 from mock_provider.mock import Mock
 from mock_provider.outlet import Outlet
 
@@ -66,15 +67,22 @@ def _spell_usual(
 
 def spell_filled(filled: Filled, framing: Framing) -> bytes:
     """A whole answer on the wire, with its head."""
-    template = filled.pattern.spelled.get(framing) or _spell_pattern(filled.pattern, framing)
-    return (template % filled.digits).encode("utf-8", "surrogatepass")
+    pattern, digits = filled.pattern, filled.digits
+    template = pattern.spelled.get(framing) or _spell_pattern(pattern, framing)
+    if pattern.offsets:
+        counts = filled.counts
+        size = pattern.spelled_bytes + len("".join(map(str, counts)))
+        first = digits[: pattern.has_request_id]
+        return (template % (*first, size, *digits[len(first) :], *counts)).encode("utf-8", "surrogatepass")
+    return (template % digits).encode("utf-8", "surrogatepass")
 
 
 def _spell_pattern(pattern: Pattern, framing: Framing) -> str:
-    """A whole answer as a template for the digits of its ids, which are always as many."""
-    filler = ("0" * ID_LENGTH,) * len(pattern.marks)
-    length = len(Filled(pattern, filler).body())
-    head = _spell(pattern.head.status, pattern.head.headers, length, framing)
+    """A whole answer as a template for the digits of its ids, and where it tells counts for its length and for them."""
+    head = _spell(pattern.head.status, pattern.head.headers, pattern.spelled_bytes, framing)
+    if pattern.offsets:
+        before, _, after = head.partition(f"\r\ncontent-length: {pattern.spelled_bytes}\r\n")
+        head = f"{before}\r\ncontent-length: %d\r\n{after}"
     spelled = pattern.spelled[framing] = head + pattern.text
     return spelled
 
@@ -100,7 +108,19 @@ class Delivery:
     once it is over, whether the connection cannot be used again.
     """
 
-    __slots__ = ("_actions", "_exchange", "_framing", "_head", "_held", "_mock", "_outlet", "ends_connection")
+    __slots__ = (
+        "_actions",
+        "_count",
+        "_exchange",
+        "_frames",
+        "_framing",
+        "_head",
+        "_held",
+        "_mock",
+        "_outlet",
+        "_stream",
+        "ends_connection",
+    )
 
     def __init__(self, exchange: Exchange, framing: Framing, outlet: Outlet, mock: Mock) -> None:
         self._exchange = exchange
@@ -110,6 +130,9 @@ class Delivery:
         self._head: Head | None = None
         self._held = b""
         self._actions: Iterator[tuple[Action, bool]] = iter(())
+        self._stream: FilledStream | None = None
+        self._frames: Iterator[bytes] = iter(())
+        self._count = 0
         self.ends_connection = framing.is_last
 
     def start(self) -> bool:
@@ -128,11 +151,36 @@ class Delivery:
             self._exchange.finish("complete")
             self._outlet.write(spell_head(head, framing))
             return True
-        self._actions = iter(plan)
+        if plan.stream is not None and framing.has_chunks:
+            self._held = spell_head(head, framing)
+            self._frames = plan.stream.framed()
+            self._stream = plan.stream
+        else:
+            self._actions = iter(plan)
         return self._send_some()
+
+    def _send_again(self, stream: FilledStream) -> bool:
+        """As _send_some, of a stream that was sent before."""
+        outlet, frames, at = self._outlet, self._frames, self._count
+        last = len(stream.pattern.chunks)
+        turn_end = min(at + SENDS_PER_TURN, last)
+        while at < turn_end and outlet.is_drained:
+            frame = next(frames)
+            at += 1
+            if at == last:
+                frame += END_OF_CHUNKS
+                self._exchange.sent_again(stream, at)
+                self._exchange.finish("complete")
+            self._write(frame) if self._held else outlet.write(frame)
+        if at < last:
+            self._exchange.sent_again(stream, at)
+        self._count = at
+        return at == last
 
     def _send_some(self) -> bool:
         """Write up to the end of this turn. Shape: whether everything is written."""
+        if self._stream is not None:
+            return self._send_again(self._stream)
         outlet = self._outlet
         for _ in range(SENDS_PER_TURN):
             if not outlet.is_drained:

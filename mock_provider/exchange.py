@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from mock_provider.faults import Plan
 from mock_provider.filled import Filled
+from mock_provider.filled_stream import FilledStream
 from mock_provider.journal import Entry
 
 
@@ -19,13 +20,14 @@ class Exchange:
     Shape: entry is None for control routes.
     """
 
-    __slots__ = ("_answer", "_digest", "_finished", "_is_over", "entry")
+    __slots__ = ("_answer", "_digest", "_finished", "_is_over", "_sent", "entry")
 
     def __init__(self, answer: Plan | Filled, entry: Entry | None, finished: Callable[[Entry], None]) -> None:
         self._answer = answer
         self.entry = entry
         self._finished = finished
         self._digest: hashlib._Hash | None = None
+        self._sent: tuple[FilledStream, int] | None = None
         self._is_over = False
 
     @property
@@ -44,6 +46,12 @@ class Exchange:
         if self.entry is not None and is_piece:
             self.entry.pieces_sent += 1
 
+    def sent_again(self, stream: FilledStream, count: int) -> None:
+        """Note that the first so many writes of a stream went out; its digest is worked out when it is asked for."""
+        self._sent = (stream, count)
+        if self.entry is not None:
+            self.entry.pieces_sent = stream.pattern.pieces[count]
+
     def sent_whole(self, data: bytes) -> None:
         """Note a body that goes out in one piece, and that it is the whole answer."""
         self.sent(data, is_piece=True)
@@ -61,7 +69,12 @@ class Exchange:
         self._is_over = True
         if self.entry is not None:
             self.entry.end = end
-            self.entry.digest = (self._digest or hashlib.sha256()).digest()
+            if self._sent is None:
+                self.entry.digest = (self._digest or hashlib.sha256()).digest()
+            elif end == "complete":
+                self.entry.filled = self._sent[0]
+            else:
+                self.entry.digest = self._sent[0].digest(self._sent[1])
             self._finished(self.entry)
 
     def gone(self) -> None:

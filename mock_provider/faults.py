@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 
 from mock_provider.actions import Action, Delay, Die, Head, Item, Send, Wait
+from mock_provider.filled_stream import FilledStream
 from mock_provider.mangling import break_utf8, halve, strike
 from mock_provider.steps import DEADLY_KINDS, AtGate, Break, FaultKind, Step
 from mock_provider.values import value
@@ -23,7 +24,8 @@ class Plan:
     Shape: exactly one Head, unless it dies before; nothing after a Die. actions can be gone through once: the pieces of
     a stream are made as they are sent, so that the first does not wait for the last. head is that of the actions;
     is_broken tells whether they end in a Die, is_waiting whether they may hold something else than Head and Send. whole
-    is the body where it is one piece after the head and nothing else happens.
+    is the body where it is one piece after the head and nothing else happens; stream holds the writes of the actions,
+    where they are known.
     """
 
     actions: Iterable[Action]
@@ -31,6 +33,7 @@ class Plan:
     is_broken: bool = False
     is_waiting: bool = False
     whole: bytes | None = None
+    stream: FilledStream | None = None
 
     def __iter__(self) -> Iterator[tuple[Action, bool]]:
         """Each action, and whether it is the last one: who has read the last piece may already look at the journal."""
@@ -113,6 +116,12 @@ def plan_stream(
         placed = _paced(placed, step, _usual_waits(step) if waits is None else waits, keep_alive)
     actions = _written(_up_to_death(placed), step)
     return Plan(chain(before, (head,), actions), head, any(kind in DEADLY_KINDS for kind in kinds), is_waiting)
+
+
+def plan_again(head: Head, stream: FilledStream) -> Plan:
+    """Plan a stream that was sent before."""
+    head = Head(head.status, head.headers)
+    return Plan(stream.actions(head), head, stream=stream)
 
 
 def _fault_kinds(step: Step) -> list[FaultKind]:

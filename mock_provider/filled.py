@@ -19,34 +19,44 @@ ID_LENGTH = 24  # hexadecimal digits
 class Pattern:
     """A rendered answer.
 
-    Shape: text is a template of its body for the digits of ids. With a request id, the last header of head is a
-    template for the first of them, which the body then leaves out. marks are what tells the ids of one request apart,
-    said is what clients send back of it, own_calls are those of its calls that have an id of the script's own. spelled
-    are whole answers as templates, by whatever else they depend on; who spells them keeps them here.
+    Shape: text is a template of its body, for the digits of ids and behind them for counts of tokens. With a request
+    id, the last header of head is a template for the first of the digits, which the body then leaves out. marks are
+    what tells the ids of one request apart, offsets what is added to the count of the input. said is what clients send
+    back of it, own_calls are those of its calls that have an id of the script's own. spelled_bytes is the size of the
+    body without its counts. spelled are whole answers as templates, by whatever else they depend on; who spells them
+    keeps them here.
     """
 
     text: str
     head: Head
     has_request_id: bool
     marks: tuple[bytes, ...]
+    offsets: tuple[int, ...]
     said: AskedMessage
     own_calls: frozenset[int]
+    spelled_bytes: int
     spelled: dict[Hashable, str] = field(default_factory=dict)
 
 
 class Filled:
-    """A pattern with the digits of its ids, in the order of its marks."""
+    """A pattern with the digits of its ids, in the order of its marks, and the count of the input."""
 
-    __slots__ = ("digits", "pattern")
+    __slots__ = ("_counted", "digits", "pattern")
 
-    def __init__(self, pattern: Pattern, digits: tuple[str, ...]) -> None:
+    def __init__(self, pattern: Pattern, digits: tuple[str, ...], counted: int) -> None:
         self.pattern = pattern
         self.digits = digits
+        self._counted = counted
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts of tokens, in their order."""
+        return tuple([self._counted + offset for offset in self.pattern.offsets])
 
     def body(self) -> bytes:
         """The body, as the dialect would render it."""
         digits = self.digits[1:] if self.pattern.has_request_id else self.digits
-        return (self.pattern.text % digits).encode("utf-8", "surrogatepass")
+        return (self.pattern.text % (*digits, *self.counts)).encode("utf-8", "surrogatepass")
 
     def digest(self) -> bytes:
         """SHA-256 of the body."""

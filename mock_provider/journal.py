@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mock_provider.errors import UsageError
 from mock_provider.filled import Filled
+from mock_provider.filled_stream import FilledStream
 from mock_provider.gates import Latch
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.spelling import KeptBody, Shelf, Spelling
@@ -52,7 +53,7 @@ class Entry:
     digest: bytes = b""
     kept_body: KeptBody = None
     length_bytes: int | None = None
-    filled: Filled | None = None
+    filled: Filled | FilledStream | None = None
 
     @property
     def headers(self) -> dict[str, str]:

@@ -24,11 +24,15 @@ MAX_QUESTION_BYTES = 4096  # longer ones are mostly histories, of which the read
 
 @value
 class Question:
-    """A request that was read and checked. Shape: kept_body is for the journal, without secrets."""
+    """A request that was read and checked.
+
+    Shape: kept_body is for the journal, without secrets; is_clean says that the request holds none.
+    """
 
     request: Request
     checked: Checked
     kept_body: KeptBody
+    is_clean: bool
 
 
 class Questions:
@@ -52,33 +56,39 @@ class Questions:
         known = self._known.get(key)
         if known is not None:
             return known
-        question = self._reworded(caller, body, decider) if decider.may_reword(caller) else None
-        if question is None:
-            question = self._read(caller, body, decider)
-            if question.request.secrets is not caller.secrets or question.kept_body is None:
-                return question
-        mark = hash(key)
-        if mark in self._seen:
-            if len(self._known) >= MAX_QUESTIONS:
-                self._known.clear()
-            self._known[key] = question
-        else:
-            if len(self._seen) >= MAX_SEEN:
-                self._seen.clear()
-            self._seen.add(mark)
-        return question
-
-    def _reworded(self, caller: Caller, body: bytes, decider: Decider) -> Question | None:
-        """Read a request, as one that was read before with other words if there is one."""
+        if not decider.may_reword(caller):
+            return self._seen_again(key, self._read(caller, body, decider))
         cut = cut_body(body)
         if cut is None:
-            return None
-        asked = self._wordings.find(caller, cut, len(body))
-        if asked is not None:
-            return Question(Request(caller, asked.body, None, caller.secrets, len(body)), asked, body)
+            return self._seen_again(key, self._read(caller, body, decider))
+        found = self._wordings.find(caller, cut, len(body))
+        if found is not None:
+            asked, is_same = found
+            question = Question(
+                Request(caller, asked.body, None, caller.secrets, len(body)), asked, body, is_clean=True
+            )
+            return self._keep(key, question) if is_same else question
         question = self._read(caller, body, decider)
-        if isinstance(question.checked, Asked) and question.kept_body is body:
+        if isinstance(question.checked, Asked) and question.is_clean:
             self._wordings.learn(caller, cut, question.checked)
+        return self._seen_again(key, question)
+
+    def _seen_again(self, key: tuple[Caller, bytes], question: Question) -> Question:
+        """Remember a question when it comes the second time; never one that holds a secret."""
+        if not question.is_clean:
+            return question
+        mark = hash(key)
+        if mark in self._seen:
+            return self._keep(key, question)
+        if len(self._seen) >= MAX_SEEN:
+            self._seen.clear()
+        self._seen.add(mark)
+        return question
+
+    def _keep(self, key: tuple[Caller, bytes], question: Question) -> Question:
+        if len(self._known) >= MAX_QUESTIONS:
+            self._known.clear()
+        self._known[key] = question
         return question
 
     def forget(self) -> None:
@@ -94,13 +104,14 @@ class Questions:
         if isinstance(reading, Refusal) or isinstance(data, Refusal):
             refusal = reading if isinstance(reading, Refusal) else None
             request = Request(caller, None, refusal, caller.secrets, len(body))
-            return Question(request, decider.check(request), None)
+            return Question(request, decider.check(request), None, is_clean=False)
         if not caller.secrets.is_clean(reading):
             secrets = redactor_for([*caller.secret_values, *secrets_of_body(reading.value)])
             request = Request(caller, reading.value, None, secrets, len(body))
             kept_body = json.dumps(secrets.json(reading.value)).encode("ascii")
-            return Question(request, decider.check(request), kept_body)
+            return Question(request, decider.check(request), kept_body, is_clean=False)
         self._reader.remember(reading)
         request = Request(caller, reading.value, None, caller.secrets, len(body))
         pieces = reading.pieces
-        return Question(request, decider.check(request), data if pieces is None else Spelling(pieces))
+        kept = data if pieces is None else Spelling(pieces)
+        return Question(request, decider.check(request), kept, is_clean=True)

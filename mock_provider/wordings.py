@@ -7,26 +7,24 @@ asks one question after the other is read by cutting its question out.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from mock_provider.asked import Asked, AskedMessage
 from mock_provider.caller import Caller
-from mock_provider.values import value
 
 MAX_KNOWN = 256  # each some KB; more than the clients of any test
 _MARK = b'"content":'
 
 
-@value
-class Cut:
-    """A body cut around the last plain text under "content". Shape: spelled is the text, of printable ASCII."""
-
-    before: bytes
-    spelled: bytes
-    after: bytes
-    words: str
+Cut: TypeAlias = "tuple[bytes, bytes, bytes]"
 
 
 def cut_body(body: bytes) -> Cut | None:
-    """Cut a body; None where the text is not that plain, or empty."""
+    """Cut a body around the last plain text under "content".
+
+    Shape: what stands before it, the text, what stands after it; None where the text is empty, or anything but
+    printable ASCII without escapes.
+    """
     start = body.rfind(_MARK) + len(_MARK)
     if start < len(_MARK):
         return None
@@ -36,8 +34,7 @@ def cut_body(body: bytes) -> Cut | None:
     spelled = body[start:end]
     if body[start - 1 : start] != b'"' or end <= start or b"\\" in spelled or not spelled.isascii():
         return None
-    words = spelled.decode("ascii")
-    return Cut(body[:start], spelled, body[end:], words) if words.isprintable() else None
+    return (body[:start], spelled, body[end:]) if spelled.decode("ascii").isprintable() else None
 
 
 class Wordings:
@@ -48,42 +45,52 @@ class Wordings:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Caller, bytes, bytes], tuple[Asked, str]] = {}
+        self._known: dict[tuple[Caller, bytes, bytes], tuple[Asked, bytes]] = {}
 
-    def find(self, caller: Caller, cut: Cut, size_bytes: int) -> Asked | None:
-        """The request that an earlier one would be with these words."""
-        known = self._known.get((caller, cut.before, cut.after))
-        if known is None or caller.secrets.may_hide(cut.spelled):
+    def find(self, caller: Caller, cut: Cut, size_bytes: int) -> tuple[Asked, bool] | None:
+        """The request that an earlier one would be with these words, and whether it had them."""
+        before, spelled, after = cut
+        known = self._known.get((caller, before, after))
+        if known is None:
             return None
-        asked, words = known
+        asked, said = known
+        if spelled == said:
+            return asked, True
+        if caller.secrets.may_hide(spelled):
+            return None
+        words = spelled.decode("ascii")
+        longer = len(spelled) - len(said)
         sent = asked.body["messages"]
         if not isinstance(sent, list) or not isinstance(sent[-1], dict):
             return None
-        said = asked.said_bytes
-        return Asked(
+        size = asked.said_bytes
+        reworded = Asked(
             asked.dialect,
             asked.model,
-            (*asked.messages[:-1], AskedMessage("user", (cut.words,))),
+            (*asked.messages[:-1], AskedMessage("user", (words,))),
             asked.tools,
             asked.is_stream,
-            {**asked.body, "messages": [*sent[:-1], {**sent[-1], "content": cut.words}]},
-            caller.with_length(caller.headers, size_bytes),
+            {**asked.body, "messages": [*sent[:-1], {**sent[-1], "content": words}]},
+            caller.with_length(caller.headers, size_bytes) if longer else asked.headers,
             asked.wants_usage,
             asked.choices,
             asked.extra_fields,
             asked.form,
-            None if said is None else said + len(cut.words) - len(words),
+            None if size is None else size + longer,
         )
+        return reworded, False
 
     def learn(self, caller: Caller, cut: Cut, asked: Asked) -> None:
         """Remember a request that was read, if its words are those of its last message and nothing looks at them."""
+        before, spelled, after = cut
+        words = spelled.decode("ascii")
         sent, last = asked.body.get("messages"), asked.messages[-1] if asked.messages else None
-        if last != AskedMessage("user", (cut.words,)) or not isinstance(sent, list) or "response_format" in asked.body:
+        if last != AskedMessage("user", (words,)) or not isinstance(sent, list) or "response_format" in asked.body:
             return
-        if isinstance(sent[-1], dict) and sent[-1].get("content") == cut.words:
+        if isinstance(sent[-1], dict) and sent[-1].get("content") == words:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            self._known[caller, cut.before, cut.after] = asked, cut.words
+            self._known[caller, before, after] = asked, spelled
 
     def forget(self) -> None:
         """Forget all of them."""

@@ -173,7 +173,7 @@ def usual_error(status: int, code: str | None) -> tuple[str, str | None, str]:
 
 
 def answer_key(asked: Asked) -> Hashable:
-    """What `whole` looks at: nothing of the request."""
+    """What `whole` and `write_events` look at: nothing of the request."""
     return asked.dialect
 
 
@@ -203,4 +203,5 @@ DIALECT = Dialect(
     marks=("anthropic-version",),
     owns=("/anthropic/",),
     answer_key=answer_key,
+    stream_key=answer_key,
 )

@@ -141,8 +141,9 @@ class Dialect:
     out of the history. stream_head gives content type and further headers where streams differ in them; error_headers
     says in headers what kind of error it is. keep_alive is what it sends in a stream to show that it is there.
     answer_key, where there is one, gives all that whole looks at beside the reply: for equal ones, equal replies are
-    spelled alike, with ids as they are. Such answers are rendered once. is_wordblind: requests have `messages`, and no
-    rule but those about `response_format` looks at what a user's message says when it is one text that is not empty.
+    spelled alike, with ids as they are. Such answers are rendered once. stream_key says the same of stream, in which
+    counts of tokens stand only with wants_usage or in a flavour. is_wordblind: requests have `messages`, and no rule
+    but those about `response_format` looks at what a user's message says when it is one text that is not empty.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Dialect:
     keep_alive: bytes = b": keep-alive\n\n"
     error_headers: Callable[[Refusal], Headers] | None = None
     answer_key: Callable[[Asked], Hashable] | None = None
+    stream_key: Callable[[Asked], Hashable] | None = None
     is_wordblind: bool = False
 
 

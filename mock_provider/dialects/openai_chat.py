@@ -126,6 +126,11 @@ def answer_key(asked: Asked) -> Hashable:
     )
 
 
+def stream_key(asked: Asked) -> Hashable:
+    """What `write_chunks` looks at: the same, and whether counts are asked for."""
+    return answer_key(asked), asked.wants_usage
+
+
 def _whole_call(call: SaidCall, *, is_custom: bool) -> JsonObject:
     spelled: JsonObject = {} if call.id is None else {"id": call.id}
     if is_custom:
@@ -162,5 +167,6 @@ DIALECT = Dialect(
     error=error,
     usual_error=usual_error,
     answer_key=answer_key,
+    stream_key=stream_key,
     is_wordblind=True,
 )

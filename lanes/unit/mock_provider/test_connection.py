@@ -227,3 +227,47 @@ async def test_many_open_streams_are_served_at_once(connect: Connect) -> None:
         mock.gate("shut").open()
         ends = [(await reader.readuntil(b"[DONE]"))[-6:] for reader, _ in streams]
         assert ends == [b"[DONE]"] * count
+
+
+async def test_answers_sent_again_are_those_of_a_fresh_server_over_a_socket() -> None:
+    said = script(step(text("one two three"), stream={"split": {"words": 1}}, repeat="forever"))
+    questions = [("x", False), ("x", True), ("x", True), ("a longer question, " * 40, False), ("x", True), ("y", False)]
+    ids = []
+    async with serve(Mock(said)) as mock:
+        together = [await answer_of(mock, spelled(*question)) for question in questions]
+        ids = [(entry.reply_digest, entry.pieces_sent, entry.end) for entry in mock.journal]
+    alone = []
+    expected = []
+    for number, question in enumerate(questions):
+        async with serve(Mock(said)) as mock:
+            mock._play.playback.enter("", "").requests = number  # as many came before, and were not remembered
+            alone.append(await answer_of(mock, spelled(*question)))
+            entry = mock.journal[-1]
+            expected.append((entry.reply_digest, entry.pieces_sent, entry.end))
+    assert together == alone
+    assert ids == expected
+
+
+def spelled(words: str, is_stream: bool) -> bytes:
+    asked = {"model": "m", "stream": is_stream, "messages": [{"role": "user", "content": words}]}
+    body = json.dumps(asked).encode()
+    return HEAD.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n").format(len(body)).encode() + body
+
+
+async def test_a_client_that_leaves_a_stream_sent_again_is_noted_with_what_it_got(connect: Connect) -> None:
+    words = "word " * 3_000
+    said = script(step(text(words), stream={"split": {"words": 1}}, repeat="forever"))
+    async with serve(Mock(said)) as mock:
+        whole = await answer_of(mock, spelled("x", True))
+        reader, writer = await connect(mock)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        writer.write(spelled("x", True))
+        await reader.readuntil(b"word")
+        writer.transport.abort()
+        while mock.journal[-1].end == "open":  # noqa: ASYNC110 - as above, a server has no word for it
+            await asyncio.sleep(0)
+        gone = mock.journal[-1]
+    assert whole.count(b'"content":"word') == 3_000
+    assert gone.end == f"client gone at piece {gone.pieces_sent}"
+    assert 0 < gone.pieces_sent < 3_000
+    assert len(gone.reply_digest) == 64

@@ -68,8 +68,15 @@ def test_no_secret_is_kept_in_memory(body: dict[str, Json]) -> None:
     headers = {"authorization": "Bearer hunter2hunter2", "x-api-key": "another-secret"}
     sent = {"model": "m", "messages": [{"role": "user", "content": "x"}], "metadata": body}
     with httpx.Client(transport=face, base_url=face.mock.root, headers=headers) as client:
-        for _ in range(2):
+        for _ in range(4):
             client.post("/v1/chat/completions", json=sent)
+    questions = face.mock._questions
+    assert (questions._known, questions._seen, questions._wordings._known, questions._reader._roots) == (
+        {},
+        set(),
+        {},
+        {},
+    )
     for one in face.mock.journal.entries:
         kept = repr([getattr(one, name) for name in Entry.__slots__])
         words = ("sk-proj-0123", "hunter2", "correct-horse", "another-secret")

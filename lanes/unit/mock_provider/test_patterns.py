@@ -24,6 +24,8 @@ STEPS: dict[str, Mapping[str, Json]] = {
     "reasoning": step(reasoning("well"), text("hi"), usage={"reasoning": 3}),
     "calls": step(tool_call("f", {"a": "ü"}), tool_call("f", {"b": "%s"}), tool_call("g", id="call_own")),
     "usage": step(text("hi"), usage={"input": 7, "cached": 3}),
+    "cached": step(text("hi"), usage={"cached": 2}),
+    "lookalike": step(text("7310000000005 of 7310000000000"), usage={"output": 5}),
     "no-usage": step(text("hi"), usage="none"),
     "finish": step(text("hi"), finish="length", model="other"),
 }
@@ -45,7 +47,7 @@ def answers(played: ScriptLike, path: str, more: Mapping[str, Json]) -> list[byt
                 path,
                 json={"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": words}], **more},
             ).content
-            for model, words in (("m", "x"), ("m", "x"), ("m", "a longer question"), ("n", "x"))
+            for model, words in (("m", "x"), ("m", "x"), ("m", "a longer question"), ("n", "x"), ("m", "long" * 500))
         ]
 
 
@@ -63,7 +65,93 @@ def test_a_filled_answer_is_the_rendered_one(
     assert len(set(filled)) == len(filled)
 
 
-def test_a_client_that_sends_a_filled_call_back_is_known_as_continuing(play: Start) -> None:
+@pytest.mark.parametrize("flavour", ["deepseek", "openrouter", "vllm"])
+def test_a_filled_answer_of_a_flavour_is_the_rendered_one(monkeypatch: pytest.MonkeyPatch, flavour: str) -> None:
+    played = script(step(text("hi"), usage={"cached": 1}, repeat="forever"), flavour=flavour)
+    filled = answers(played, "/v1/chat/completions", {})
+    monkeypatch.setattr(Patterns, "fill", lambda *_: None)
+    assert answers(played, "/v1/chat/completions", {}) == filled
+
+
+def test_an_answer_that_differs_in_the_count_of_the_input_alone_is_rendered_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rendered: list[object] = []
+    render = Patterns._render
+
+    def noted(*given: object) -> object:
+        rendered.append(given)
+        return render(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Patterns, "_render", noted)
+    said = answers(script(step("hi", repeat="forever")), "/v1/chat/completions", {})
+    assert (len(rendered), len(set(said))) == (2, len(said))  # one for each model
+
+
+def streamed(played: ScriptLike, path: str, more: Mapping[str, Json]) -> list[tuple[list[bytes], Mapping[str, Json]]]:
+    """Writes and the journal's view of streams, all but one of them asked for alike."""
+    face = mock_provider.transport(played)
+    headers = {"authorization": "Bearer x", "anthropic-version": "2023-06-01"}
+    found: list[tuple[list[bytes], Mapping[str, Json]]] = []
+    with httpx.Client(transport=face, base_url=face.mock.root, headers=headers) as client:
+        for words in ("x", "x", "longer " * 9, "x"):
+            asked = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": words}]}
+            with client.stream("POST", path, json={**asked, **more}) as response:
+                writes = [*response.iter_raw()]
+            found.append((writes, {**face.mock.journal[-1].to_json(), "head": [*map(str, response.headers.items())]}))
+    return found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *STEPS.values(),
+        step(text("one two three four"), stream={"split": {"words": 1}}),
+        step(text("one two three four"), stream={"split": {"bytes": 3}}),
+        step(text("one two three four"), stream={"split": {"chars": 2}, "events_per_write": 3}),
+        step(text("hi"), stream={"end_marks": 0}),
+    ],
+    ids=[*STEPS, "words", "bytes", "joined", "no-end"],
+)
+@pytest.mark.parametrize("more", [*MORE.values(), {"stream_options": {"include_usage": True}}], ids=[*MORE, "counts"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_a_stream_sent_again_is_the_one_that_would_be_written(
+    monkeypatch: pytest.MonkeyPatch, said: Mapping[str, Json], more: Mapping[str, Json], path: str
+) -> None:
+    played = script({**said, "repeat": "forever"})
+    more = {} if path == "/v1/messages" else more
+    again = streamed(played, path, more)
+    monkeypatch.setattr(Patterns, "stream", lambda *_: None)
+    assert streamed(played, path, more) == again
+
+
+def test_a_stream_is_written_once_for_all_that_ask_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    learn = Patterns.learn_stream
+
+    def noted(*given: object) -> object:
+        written.append(given)
+        return learn(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Patterns, "learn_stream", noted)
+    streamed(script(step("hi", repeat="forever")), "/v1/chat/completions", {})
+    assert len(written) == 1
+
+
+def test_a_stream_that_broke_off_is_not_kept() -> None:
+    face = mock_provider.transport(
+        script(step(text("one two three"), stream={"split": {"words": 1}}, repeat="forever"))
+    )
+    asked = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    with httpx.Client(transport=face, base_url=face.mock.root, headers={"authorization": "Bearer x"}) as client:
+        for _ in range(2):
+            with client.stream("POST", "/v1/chat/completions", json=asked) as response:
+                next(response.iter_raw())
+        whole = client.post("/v1/chat/completions", json=asked).text
+    assert (whole.count("data: "), whole.count('"content":"')) == (6, 4)
+
+
+def test_a_client_that_sends_a_filled_call_sends_a_filled_call_back_is_known_as_continuing(play: Start) -> None:
     talk = conversation(step(tool_call("f", {"a": 1})), step("done"))
     run = play(script(conversations={"a": {**talk, "parallel": 2}, "b": {**talk, "when": {"user_contains": "b"}}}))
     for _ in range(2):
@@ -102,4 +190,4 @@ def test_a_step_with_anything_new_set_is_rendered_each_time() -> None:
 def test_answers_of_one_script_are_remembered_in_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mock_provider.patterns.MAX_PATTERNS", 2)
     played = script(step("hi", repeat="forever"))
-    assert len(set(answers(played, "/v1/chat/completions", {}))) == 4
+    assert len(set(answers(played, "/v1/chat/completions", {}))) == 5

@@ -125,10 +125,8 @@ def test_a_text_that_is_not_plain_is_not_cut_out(body: bytes) -> None:
 
 
 def test_a_plain_text_is_cut_out() -> None:
-    cut = cut_body(b'{"content": "first", "x": {"content": "second"}, "y": 1}')
-    assert cut is not None
-    assert (cut.before, cut.words, cut.after) == (
+    assert cut_body(b'{"content": "first", "x": {"content": "second"}, "y": 1}') == (
         b'{"content": "first", "x": {"content": "',
-        "second",
+        b"second",
         b'"}, "y": 1}',
     )
