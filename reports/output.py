@@ -5,6 +5,8 @@ Room: file input and output. The lane command comes in; nothing here decides wha
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -59,26 +61,37 @@ def build_reports(
     """Read every bundle under out_dir, fold the board, write it in all forms, and return it with the exit code.
 
     Shape: without a subject, the one of the tree at root as it is now; without claims, those of its claims file.
-    Files of an earlier board are replaced.
+    Files of an earlier board are replaced. Of lanes that end at one time each waits for the one before, so that all
+    files are of one board, and the last one holds the evidence of all.
     Raises: ClaimsError for a faulty claims file; OSError when the folder cannot be written.
     """
     about = current_subject(root) if subject is None else subject
     known = claims_of(root) if claims is None else claims
     admission = admission_for(root, about)
-    board = load_board(out_dir, root, now, subject=about, claims=known, admission=admission)
-    configuration = configuration_digests(root)
-    outputs = save_board(board, out_dir, configuration)
-    manifest = Manifest(
-        folded_at=now.astimezone(UTC).isoformat(),
-        subject=about,
-        rules=digest_rules(known, admission),
-        configuration=configuration,
-        bundles=_digests(find_bundles(out_dir)),
-        proofs=_digests(find_proof_bundles(out_dir)),
-        outputs=outputs,
-    )
-    _write_whole(out_dir / MANIFEST, [render_manifest(manifest)])
+    with _only_writer(out_dir):
+        board = load_board(out_dir, root, now, subject=about, claims=known, admission=admission)
+        configuration = configuration_digests(root)
+        outputs = save_board(board, out_dir, configuration)
+        manifest = Manifest(
+            folded_at=now.astimezone(UTC).isoformat(),
+            subject=about,
+            rules=digest_rules(known, admission),
+            configuration=configuration,
+            bundles=_digests(find_bundles(out_dir)),
+            proofs=_digests(find_proof_bundles(out_dir)),
+            outputs=outputs,
+        )
+        _write_whole(out_dir / MANIFEST, [render_manifest(manifest)])
     return board, exit_code(board, asked)
+
+
+@contextlib.contextmanager
+def _only_writer(out_dir: Path) -> Iterator[None]:
+    lock = out_dir / "locks" / "board"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # the end of the process gives it back, however it ends
+        yield
 
 
 def load_board(
