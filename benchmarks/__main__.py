@@ -1,6 +1,6 @@
 """`python -m benchmarks [--quick | --full] [--peer NAME=HOW] [SUBJECT ...]`: ratios of one run.
 
-Subjects: log, loop, frames, admission, mock, recordings.
+Subjects: log, loop, frames, admission, board, mock, recordings.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 from benchmarks.timing import Row, table
 
-SUBJECTS = ("log", "loop", "frames", "admission", "mock", "recordings")
+SUBJECTS = ("log", "loop", "frames", "admission", "board", "mock", "recordings")
 
 
 def main() -> int:

@@ -25,11 +25,11 @@ from lanes.project import load_project
 from lanes.proof_declaration import declared_ids
 from lanes.proof_record import find_proof_bundles
 from lanes.providers import TABLE, Provider, load_providers, trust_store_digest
-from lanes.record import Subject
+from lanes.record import Subject, digest_bytes
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
 from reports.board import Board, Column, fold
-from reports.history import HISTORY, read_history, read_last_seen, read_used_ids
+from reports.history import CASSETTES, HISTORY, read_history, read_last_seen, read_used_ids
 from reports.manifest import MANIFEST, Manifest, digest_rules, render_manifest
 from reports.render.ctrf import ctrf_pieces
 from reports.render.json_board import board_pieces
@@ -180,12 +180,17 @@ def _digests(folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def configuration_digests(root: Path) -> dict[str, str]:
-    """What configures a run, by name: SHA-256 of each file that is there."""
-    return {
+    """What configures a run, by name: SHA-256 of each file that is there, and of the list of all recordings."""
+    found = {
         name: hashlib.sha256((root / name).read_bytes()).hexdigest()
         for name in (*_CONFIGURATION, load_project(root).claims)
         if (root / name).is_file()
     }
+    recordings = sorted(path for path in (root / CASSETTES).rglob("*") if path.is_file())
+    if recordings:
+        lines = (f"{path.relative_to(root).as_posix()} {digest_bytes(path.read_bytes())}\n" for path in recordings)
+        found[str(CASSETTES)] = hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return found
 
 
 def show_board(board: Board, environ: Mapping[str, str], *, is_terminal: bool, columns: int) -> str:

@@ -20,8 +20,9 @@ PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 def render_statement(board: Board, column: Column, digests: Mapping[str, str]) -> str | None:
     """The statement of one column, in ASCII with sorted keys; None for a live column without live proof.
 
-    Shape: digests is file name to SHA-256 in hexadecimal, of what configured the run. PASSED only when every claim the
-    column asks for passed; WARNED with names when any is not run, stale or flaky; FAILED when any failed or is blocked.
+    Shape: digests is name to SHA-256 in hexadecimal, of what configured the run; the column's bundles stand beside
+    them, each by the digest of its three files. PASSED only when every claim the column asks for passed; WARNED with
+    names when any is not run, stale or flaky; FAILED when any failed or is blocked.
     """
     cells = {row.claim.id: row.cells[column.id] for row in board.rows if column.lane in row.claim.required}
     read = {claim: status_of(cell) for claim, cell in cells.items() if cell is not None}
@@ -32,13 +33,17 @@ def render_statement(board: Board, column: Column, digests: Mapping[str, str]) -
     warned = sorted(claim for claim, status in read.items() if status in ("not run", "stale", "flaky"))
     passed = sorted(claim for claim, status in read.items() if status == "passed")
     is_whole = bool(passed) and not failed and not warned and not column.is_partial
+    configuration = sorted(digests.items())
+    configuration += [
+        (f"bundle {number}", each.removeprefix("sha256:")) for number, each in enumerate(column.bundles, 1)
+    ]
     statement: dict[str, Json] = {
         "_type": STATEMENT,
         "subject": [{"name": f"commit of column {column.id}", "digest": {"gitCommit": board.subject.commit}}],
         "predicateType": PREDICATE,
         "predicate": {
             "result": "FAILED" if failed else "PASSED" if is_whole else "WARNED",
-            "configuration": [{"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)],
+            "configuration": [{"name": name, "digest": {"sha256": told}} for name, told in configuration],
             "passedTests": passed,
             "warnedTests": warned,
             "failedTests": failed,

@@ -12,10 +12,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from lanes.unit.reports.boards import HOSTILE, hostile_board, whole_board
@@ -322,7 +324,8 @@ def main(folder: Path) -> None:
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
             page = context.new_page()
             page.goto(f"{path.as_uri()}{'' if anchor == 'columns' else f'#{anchor}'}")
-            page.screenshot(path=folder / f"{name}.png")
+            shot = Image.open(BytesIO(page.screenshot()))
+            shot.convert("RGB").quantize(96).save(folder / f"{name}.png", optimize=True)
         browser.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from lanes.bundle import Bundle, BundleWriter, bundle_folder, write_not_run
 from lanes.providers import load_providers, trust_store_digest
 from lanes.record import canonical_json, digest_json
-from reports.output import build_reports, show_board, wants_colour
+from reports.output import build_reports, configuration_digests, show_board, wants_colour
 from reports.verdict import PASSED, VOID, Asked
 
 if TYPE_CHECKING:
@@ -260,3 +260,14 @@ def test_edge19_an_id_of_a_committed_cassette_voids_a_live_record(tmp_path: Path
     board, code = build_reports(tmp_path, tmp_path, NOW, subject=evidence.subject, claims=evidence.claims())
 
     assert ([void.code for void in board.voids], code) == (["id-reuse"], VOID)
+
+
+def test_recordings_are_part_of_what_configured_a_run(tmp_path: Path) -> None:
+    (tmp_path / "cassettes" / "chat").mkdir(parents=True)
+    (tmp_path / "cassettes" / "chat" / "a.yaml").write_text("one")
+    before = configuration_digests(tmp_path)
+    (tmp_path / "cassettes" / "chat" / "a.yaml").write_text("two")
+
+    after = configuration_digests(tmp_path)
+
+    assert (before.keys(), before == after) == ({"cassettes"}, False)

@@ -28,7 +28,11 @@ def test_a_statement_is_about_the_commit_and_names_what_configured_it(evidence: 
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
     assert statement["subject"][0]["digest"] == {"gitCommit": board.subject.commit}
-    assert statement["predicate"]["configuration"] == [{"name": "tox.ini", "digest": {"sha256": "ab" * 32}}]
+    (bundle,) = board.column("offline").bundles
+    assert statement["predicate"]["configuration"] == [
+        {"name": "tox.ini", "digest": {"sha256": "ab" * 32}},
+        {"name": "bundle 1", "digest": {"sha256": bundle.removeprefix("sha256:")}},
+    ]
 
 
 def test_a_column_in_which_something_required_was_not_seen_only_warns(evidence: Evidence) -> None:
