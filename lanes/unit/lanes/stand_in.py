@@ -21,11 +21,12 @@ from typing import Any
 
 from lanes.providers import Provider, load_providers
 from lanes.unit.lanes.authority import Authority, make_authority
-from lanes.unit.lanes.conftest import REPOSITORY, Project
+from lanes.unit.lanes.conftest import REPOSITORY, Ended, Project
 
 KEY = "STANDIN_API_KEY"
 KEY_VALUE = "sk-canary-of-the-stand-in-77"
 MODELS = ("m-standard", "m-old-date", "m-no-date", "m-no-usage", "m-no-id", "m-odd-id", "m-same-id", "m-no-price")
+RUN_TIMEOUT_S = 110
 COPIED_ID = "standin-copied-00000001"
 TABLE = """
 [stand-in]
@@ -206,10 +207,15 @@ class LiveCopy:
     project: Project
     stand_in: StandIn
 
-    def run(self, *arguments: str, **variables: str) -> Any:
+    def run(self, *arguments: str, **variables: str) -> Ended:
         """Run the lane `real` of the copy, with the stand-in's key unless told otherwise."""
         paths = {"PYTHONPATH": str(self.project.root), KEY: KEY_VALUE}
-        return self.project.run("run", "real", *arguments, **{**paths, **variables})
+        process = self.project.start("run", "real", *arguments, **{**paths, **variables})
+        try:
+            stdout, stderr = process.communicate(timeout=RUN_TIMEOUT_S)
+        finally:
+            process.kill()
+        return Ended(process.returncode, stdout, stderr)
 
     @property
     def table(self) -> Path:
