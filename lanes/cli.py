@@ -6,6 +6,7 @@ Room: the console command and `python -m lanes` come in. In the lanes it alone w
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError, compose_message
@@ -22,7 +24,6 @@ from lanes.live_run import DEFAULT_BUDGET_USD
 from lanes.options import (
     MAX_NUMBER,
     MAX_WORKERS,
-    Parser,
     build_parser,
     parse_live_wish,
     parse_number,
@@ -53,6 +54,9 @@ from reports.output import build_reports, claims_of, show_board
 from reports.proof_words import proofs_exit_code, result_lines, total_line
 from reports.verdict import EVERYTHING, Asked
 
+if TYPE_CHECKING:  # the board's commands are loaded when one of them is asked for
+    from lanes.board_commands import Answer
+
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
@@ -63,6 +67,7 @@ usage: lanes COMMAND [options]
 commands:
   init [DIR]     give a project its lanes: tox.ini, claims, a first test per lane, workflows for two forges
   run LANE       run one lane: unit, snapshot, replay, offline or real
+  import JUNIT   take results of another runner as evidence of a lane
   report         fold the evidence of every lane into one board
   merge          lay the bundles of shards and machines into one folder
   verify         work everything out anew from the bundles, and say what does not hold
@@ -104,8 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     commands: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], int]] = {
-        "init": _init,
+        "init": _answer("init_project", "lanes.init_command"),
         "run": _run,
+        "import": _answer("import_results", "lanes.import_command"),
         "report": _report,
         "merge": _answer("merge"),
         "verify": _answer("verify"),
@@ -133,26 +139,6 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     near = difflib.get_close_matches(word, [*commands, *LANES], n=1)
     hint = f"; did you mean {'run ' if near[0] in LANES else ''}{near[0]}?" if near else ""
     raise UsageError(f"{word[:60]!r} is no command{hint}", expected=f"one of {', '.join(commands)}")
-
-
-def _init(arguments: Sequence[str], _environ: Mapping[str, str]) -> int:
-    from lanes.starter import FIRST_AGENT, FOLDER, REQUIREMENT, Wish, start_project, told
-
-    parser = Parser(
-        prog="lanes init",
-        description="Give a project its lanes: tox.ini, claims, a first test per lane, and workflows for two forges.",
-        epilog="example: lanes init --package my_agent",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("folder", nargs="?", default=".", metavar="DIR", help="the project's root, this folder; made if need be")
-    add("--package", default=FIRST_AGENT, metavar="NAME", help="the package that evidence is about, if there is one")
-    add("--tests", default=FOLDER, metavar="DIR", help=f"where the tests go, one folder a lane; {FOLDER} by default")
-    add("--requirement", default=REQUIREMENT, metavar="TEXT", help="how pip finds this program: a version, or a wheel")
-    options = parser.parse_args(list(arguments))
-    wish = Wish(Path(options.folder).resolve(), options.package, options.requirement, options.tests)
-    sys.stdout.write(told(wish, start_project(wish)))
-    return EXIT_PASSED
 
 
 def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -217,13 +203,11 @@ def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     return _show(parse_out(root, options.out), root, environ, asked, required=required)
 
 
-def _answer(name: str) -> Callable[[Sequence[str], Mapping[str, str]], int]:
-    """A command that only reads boards and evidence, and answers in words."""
+def _answer(name: str, room: str = "lanes.board_commands") -> Callable[[Sequence[str], Mapping[str, str]], int]:
+    """A command of another room that answers in words."""
 
     def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-        from lanes import board_commands
-
-        answer: board_commands.Answer = getattr(board_commands, name)(arguments, environ)
+        answer: Answer = getattr(importlib.import_module(room), name)(arguments, environ)
         _write_now(answer.text)
         sys.stderr.write(answer.complaint)
         return answer.exit_code
