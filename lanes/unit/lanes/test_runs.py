@@ -251,11 +251,9 @@ def test_lane_12_two_lanes_at_once_do_not_see_each_other(project) -> None:
         project.write(f"lanes/{lane}/test_a.py", text.replace("LANE", lane))
 
     running = [project.start("run", lane) for lane in ("unit", "offline")]
-    codes = [process.wait(60) for process in running]
-    for process in running:
-        process.communicate()
+    told = [process.communicate(timeout=60) for process in running]
 
-    assert codes == [1, 1]
+    assert [process.returncode for process in running] == [1, 1], told
     for lane in ("unit", "offline"):
         records = project.records(lane)
         assert records["test_own_place"].verdict == "passed"
