@@ -43,7 +43,7 @@ def _measured_in_child(mib: int) -> list[Row]:
     name = f"admission of {mib} MiB of pictures"
     return [
         Row(f"{name}, wall", "decoding their base64", found["wall_s"], found["decode_s"]),
-        Row(f"{name}, CPU", "decoding their base64", found["cpu_s"], found["decode_s"]),
+        Row(f"{name}, CPU", "decoding their base64", found["cpu_s"], found["decode_cpu_s"]),
         Row(f"{name}, peak memory", "the pictures", found["peak_mib"], float(mib), unit="MiB"),
     ]
 
@@ -76,16 +76,17 @@ def _run(mib: int) -> None:
     most = AttachmentStore(Path(tempfile.gettempdir())).limits
     per_batch = max(1, min(most.max_images, most.max_batch_bytes // (size + 65536)))
     batches = [blocks[at : at + per_batch] for at in range(0, count, per_batch)]
-    before = time.perf_counter()
+    before, cpu_before = time.perf_counter(), time.process_time()
     for block in blocks:
         base64.b64decode(block["data"])
-    decode_s = time.perf_counter() - before
+    decode_s, decode_cpu_s = time.perf_counter() - before, time.process_time() - cpu_before
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
         asyncio.run(_admit(AttachmentStore(Path(folder)), batches))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sys.stdout.write(json.dumps({"wall_s": wall, "cpu_s": cpu, "decode_s": decode_s, "peak_mib": peak}))
+    found = {"wall_s": wall, "cpu_s": cpu, "decode_s": decode_s, "decode_cpu_s": decode_cpu_s, "peak_mib": peak}
+    sys.stdout.write(json.dumps(found))
 
 
 def _starts() -> list[Row]:

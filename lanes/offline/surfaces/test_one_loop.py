@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +120,9 @@ async def _served(
     hear: Callable[[str, JsonObject], None],
     talk: Callable[[Peer], Awaitable[None]],
 ) -> None:
-    process = await start_process([*console_command("harness"), *arguments], str(place.workspace), place.environment())
+    record = place.workspace.parent / "record"
+    command = [sys.executable, "-m", "lanes.tap", str(record), *console_command("harness"), *arguments]
+    process = await start_process(command, str(place.workspace), place.environment())
     numbers = itertools.count(1)
     complaints: list[str] = []
     peer = Peer(process.source, process.sink, ids=lambda: f"c-{next(numbers)}", report=complaints.append, hear_all=hear)
@@ -129,6 +133,12 @@ async def _served(
         await process.end(_ask_nothing, Grace())
         peer.close()
     assert (process.exit_code, process.tail.text(), complaints) == (0, "", [])
+    assert impurities(Path(f"{record}.out")) == []
+
+
+def impurities(written: Path) -> list[bytes]:
+    """The lines of a server's standard output that are no frame."""
+    return [line for line in written.read_bytes().split(b"\n")[:-1] if json.loads(line).get("jsonrpc") != "2.0"]
 
 
 async def _ask_nothing() -> None:

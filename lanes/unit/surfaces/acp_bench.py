@@ -160,7 +160,10 @@ class AcpBench:
     async def leave(self) -> int:
         await asyncio.sleep(0)
         self.source.end()
-        return await asyncio.wait_for(self.serving, 20)
+        code = await asyncio.wait_for(self.serving, 20)
+        assert self.sink.data == b"" or self.sink.data.endswith(b"\n")
+        assert all(frame["jsonrpc"] == "2.0" for frame in self.sink.frames), "a line that is no frame"
+        return code
 
 
 def _is_answer(frame: Any, number: int) -> bool:
