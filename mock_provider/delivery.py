@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
@@ -171,7 +172,10 @@ class Delivery:
                 frame += END_OF_CHUNKS
                 self._exchange.sent_again(stream, at)
                 self._exchange.finish("complete")
-            self._write(frame) if self._held else outlet.write(frame)
+            if self._held:
+                self._write(frame)
+            else:
+                outlet.write(frame)
         if at < last:
             self._exchange.sent_again(stream, at)
         self._count = at
@@ -210,9 +214,13 @@ class Delivery:
         self._write(framed)
 
     def _write(self, data: bytes) -> None:
-        if self._held:
-            data, self._held = self._held + data, b""
-        self._outlet.write(data)
+        if not self._held:
+            self._outlet.write(data)
+            return
+        self._outlet.write(self._held + data)
+        self._held = b""
+        if hasattr(os, "sched_yield"):  # who waits for the first piece gets a processor before the others are made
+            os.sched_yield()
 
     def _end(self) -> None:
         """The body is over without a last piece."""

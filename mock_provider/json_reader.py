@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.known import KnownList
 from mock_provider.runs import AFTER_TEXT, Run
+from mock_provider.spelling import Spelling
 from mock_provider.strict_json import DECODER, parse, parse_fast
 
 MIN_BYTES = 1024  # below, parsing costs less than looking for what is known
@@ -54,8 +55,8 @@ class Reading:
     """A document read.
 
     Shape: runs are the parts that were known; fresh is the document without them, fresh_bytes what else was spelled;
-    news may be remembered: the name of a list, what stands before in it, and new elements; and a frame. pieces are the
-    document as it was spelled, those that were known shared with others; None: in one piece.
+    news may be remembered: the name of a list, what stands before in it, and new elements; and a frame. spelling is the
+    document in pieces, where most of it was known.
     """
 
     value: Json
@@ -64,7 +65,7 @@ class Reading:
     fresh_bytes: bytes
     news: list[tuple[str, Run, Run]]
     frame: Frame | None = None
-    pieces: tuple[bytes, ...] | None = None
+    spelling: Spelling | None = None
 
 
 _NO_RUNS: list[Run] = []
@@ -221,7 +222,9 @@ class _Walk:
             fresh = {frame.name: values}
         pieces += (new, frame.after.text)
         content: JsonObject = {**frame.head, frame.name: found, **frame.rest}
-        return Reading(content, runs, fresh, new, news, None, tuple(pieces))
+        shared = tuple([run.text for run in runs])
+        spelling = Spelling(tuple(pieces), shared, len(new) + len(runs))  # and a comma between two runs
+        return Reading(content, runs, fresh, new, news, None, spelling)
 
     def _value(self, at: int) -> tuple[Json, int]:
         data = self._data

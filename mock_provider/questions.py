@@ -13,7 +13,7 @@ from mock_provider.deciding import Checked, Decider, Request
 from mock_provider.incoming import PLAIN, read_body, unpack_body
 from mock_provider.json_reader import Reader
 from mock_provider.redaction import redactor_for, secrets_of_body
-from mock_provider.spelling import KeptBody, Spelling
+from mock_provider.spelling import KeptBody
 from mock_provider.values import value
 from mock_provider.wordings import Wordings, cut_body
 
@@ -112,6 +112,4 @@ class Questions:
             return Question(request, decider.check(request), kept_body, is_clean=False)
         self._reader.remember(reading)
         request = Request(caller, reading.value, None, caller.secrets, len(body))
-        pieces = reading.pieces
-        kept = data if pieces is None else Spelling(pieces)
-        return Question(request, decider.check(request), kept, is_clean=True)
+        return Question(request, decider.check(request), reading.spelling or data, is_clean=True)

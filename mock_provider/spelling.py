@@ -9,12 +9,14 @@ from typing import TypeAlias
 
 
 class Spelling:
-    """A document in pieces. Shape: all of them together are its bytes."""
+    """A document in pieces. Shape: together they are its bytes; shared are those that others have, own the rest."""
 
-    __slots__ = ("pieces",)
+    __slots__ = ("own_bytes", "pieces", "shared")
 
-    def __init__(self, pieces: tuple[bytes, ...]) -> None:
+    def __init__(self, pieces: tuple[bytes, ...], shared: tuple[bytes, ...], own_bytes: int) -> None:
         self.pieces = pieces
+        self.shared = shared
+        self.own_bytes = own_bytes
 
     def data(self) -> bytes:
         """The whole document."""
@@ -39,7 +41,8 @@ class Shelf:
             self.size_bytes += len(kept)
             return
         uses = self._uses
-        for piece in kept.pieces:
+        self.size_bytes += kept.own_bytes
+        for piece in kept.shared:
             count = uses.get(id(piece), 0)
             if not count:
                 self.size_bytes += len(piece)
@@ -51,7 +54,8 @@ class Shelf:
             self.size_bytes -= len(kept)
             return
         uses = self._uses
-        for piece in kept.pieces:
+        self.size_bytes -= kept.own_bytes
+        for piece in kept.shared:
             count = uses.pop(id(piece)) - 1
             if count:
                 uses[id(piece)] = count

@@ -17,7 +17,7 @@ def small_body() -> bytes:
 def agent_body(*, is_new: bool = False) -> bytes:
     """About 25 KB of an agent at work: a system prompt, 20 messages, 10 tools.
 
-    Shape: requests differ in their last message, as those of an agent do that goes on; is_new: in their first one, so
+    Shape: requests differ in their last message, as those of an agent do that goes on; is_new: in every message, so
     that nothing of the history is known.
     """
     first = COUNTER if is_new else "start"
@@ -29,9 +29,9 @@ def agent_body(*, is_new: bool = False) -> bytes:
             "function": {"name": "read_file", "arguments": '{"path":"a"}'},
         }
         messages += [
-            {"role": "user", "content": f"Step {turn}: " + "look at the next file and mend it. " * 6},
-            {"role": "assistant", "content": "I look.", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"call_{turn}", "content": f"line {turn} of the output\n" * 60},
+            {"role": "user", "content": f"Step {turn} of {first}: " + "look at the next file and mend it. " * 6},
+            {"role": "assistant", "content": f"I look at {first}.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_{turn}", "content": f"{first} line {turn} of it\n" * 60},
         ]
     messages.append({"role": "user", "content": WORDS + COUNTER})
     return _spelled({"model": "m-small", "messages": messages, "tools": [_tool(number) for number in range(10)]})

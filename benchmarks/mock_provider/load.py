@@ -45,7 +45,7 @@ class _Asker(asyncio.Protocol):
     numbers = iter(range(1 << 40))
 
     def __init__(self, request: bytes, count: int, done: asyncio.Future[None], *, is_varied: bool) -> None:
-        self._before, _, self._after = request.partition(_MARK)
+        self._parts = request.split(_MARK)
         self._left = count
         self._done = done
         self._is_varied = is_varied
@@ -66,7 +66,7 @@ class _Asker(asyncio.Protocol):
         self._data = b""
         self._has_body = False
         self._sent_at = time.perf_counter()
-        self._transport.write(b"%b%08d%b" % (self._before, number, self._after))  # type: ignore[attr-defined]
+        self._transport.write((b"%08d" % number).join(self._parts))  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         self.reads += 1

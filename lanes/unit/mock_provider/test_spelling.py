@@ -6,13 +6,12 @@ from mock_provider.spelling import Shelf, Spelling
 
 
 def test_a_document_in_pieces_is_the_document() -> None:
-    assert Spelling((b"[", b"1", b"]")).data() == b"[1]"
+    assert Spelling((b"[", b"1", b"]"), (), 3).data() == b"[1]"
 
 
 def test_what_is_shared_is_counted_once_and_as_long_as_somebody_has_it() -> None:
-    shared, one, two = bytearray(b"shared"), b"one", b"three"
-    first, second = Spelling((bytes(shared), one)), None
-    second = Spelling((first.pieces[0], two))
+    shared = b"shared"
+    first, second = Spelling((shared, b"one"), (shared,), 3), Spelling((shared, b"three"), (shared,), 5)
     shelf = Shelf()
     sizes = []
     for change, what in ((shelf.add, first), (shelf.add, second), (shelf.take, first), (shelf.take, second)):
@@ -22,13 +21,13 @@ def test_what_is_shared_is_counted_once_and_as_long_as_somebody_has_it() -> None
 
 
 def test_a_piece_that_stands_twice_in_a_document_is_counted_once() -> None:
-    comma = b", "
-    twice = Spelling((b"a", comma, b"b", comma, b"c"))
+    shared = b"twice"
+    twice = Spelling((shared, b",", shared), (shared, shared), 1)
     shelf = Shelf()
     shelf.add(twice)
     size = shelf.size_bytes
     shelf.take(twice)
-    assert (size, shelf.size_bytes) == (5, 0)
+    assert (size, shelf.size_bytes) == (6, 0)
 
 
 def test_a_document_in_one_piece_counts_whole() -> None:
