@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,6 +36,7 @@ _FIELDS = (
     "guarded",
     "owner",
     "folders",
+    "expected_usd",
 )
 _MANDATORY = ("id", "sentence", "surface", "owner")
 
@@ -45,7 +47,8 @@ class Claim:
 
     Shape: min_answers and conversations go by lane; a lane without a number asks for none (the real lane: at least
     one answer and one root conversation). condition is the failure the claim is about, if any ("429", "timeout"):
-    meeting it is then no outage. folders bind every test below them, so that a room's tests need not name the claim.
+    meeting it is then no outage. expected_usd is what one night of it may cost with a hosted model, None where nobody
+    said. folders bind every test below them, so that a room's tests need not name the claim.
     local says that the claim is sized for the model on this machine: of the columns of the real lane that one alone is
     asked for it, and for no other claim.
     """
@@ -64,6 +67,7 @@ class Claim:
     guarded: bool = False
     owner: str = ""
     folders: tuple[str, ...] = ()
+    expected_usd: Decimal | None = None
     line: int = 0
 
     @property
@@ -232,6 +236,7 @@ class _Table:
             guarded=self._flag("guarded"),
             owner=self._text_of("owner"),
             folders=self._folders(),
+            expected_usd=self._amount("expected_usd"),
             line=self._start,
         )
 
@@ -257,6 +262,15 @@ class _Table:
         if not isinstance(value, bool):
             self._fail(name, f"field {name!r} is {value!r:.80}", "true or false")
         return value
+
+    def _amount(self, name: str) -> Decimal | None:
+        value = self._table.get(name)
+        if value is None:
+            return None
+        amount = Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(-1)
+        if not amount.is_finite() or amount <= 0:
+            self._fail(name, f"field {name!r} is {value!r:.80}", "an amount of USD above 0, as 0.02")
+        return amount
 
     def _texts(self, name: str) -> tuple[str, ...]:
         value = self._table.get(name, [])

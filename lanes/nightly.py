@@ -24,7 +24,7 @@ from reports.history import HISTORY, append_history, read_history
 from reports.issues import LABEL, Act, night_acts
 from reports.nights import Night, chain, chain_problems, hosted_targets, last_digest, night_lines
 from reports.output import claims_of, load_board
-from reports.trend import missed_nights, missed_now, promotion_problems, trend_lines, trends
+from reports.trend import cost_notes, missed_nights, missed_now, promotion_problems, trend_lines, trends
 from reports.tries import attempt_records
 
 FORGE_TIMEOUT_S = 60
@@ -71,7 +71,9 @@ def nightly(arguments: Sequence[str], *, forge: Forge | None = None) -> tuple[st
     text = "\n".join(["## Nights", "", *trend_lines(found), ""]) + "\n"
     out.mkdir(parents=True, exist_ok=True)
     gaps = missed_nights(known, now)
-    (out / PAGE).write_text(text + "".join(f"- {each}\n" for each in (*broken, *gaps, *early)), "utf-8")
+    dear = cost_notes(claims_of(root), known)
+    (out / PAGE).write_text(text + "".join(f"- {each}\n" for each in (*broken, *gaps, *early, *dear)), "utf-8")
+    text += "".join(f"{each}\n" for each in dear)
     if options.issues:
         ask = _gh if forge is None else forge
         acts = night_acts(tonight, _open_issues(ask), "" if options.append else missed, options.where)

@@ -19,6 +19,7 @@ from reports.rates import Rate
 MISSED_AFTER = timedelta(hours=48)  # a night may begin late; two of them in a row do not come late
 PROMOTED_AFTER_NIGHTS = 14
 SHOWN_NIGHTS = 30
+DEAR_NIGHTS, DEAR_FACTOR = 3, 2  # so many nights in a row beyond so many times what a claim may cost are told
 GAP = "no data"
 NEVER = "no night was ever written down"
 
@@ -90,6 +91,27 @@ def promotion_problems(claims: Claims, found: Sequence[Trend]) -> tuple[str, ...
         for claim in claims
         if COLUMN in claim.required and claim.id not in promoted
     )
+
+
+def cost_notes(claims: Claims, history: Sequence[JsonObject]) -> tuple[str, ...]:
+    """The claims that cost more than twice what they say they may, in each of the latest three nights that were judged.
+
+    Shape: a night whose cost nobody knows counts as one of them.
+    """
+    found: list[str] = []
+    by_pair: dict[tuple[str, str], dict[str, JsonObject]] = {}
+    for line in history:
+        if line.get("status") in JUDGED and _night(line) is not None:
+            by_pair.setdefault((_text(line, "claim"), _text(line, "provider")), {})[_text(line, "night")] = line
+    for (claim_id, provider), lines in sorted(by_pair.items()):
+        expected = claims.by_id[claim_id].expected_usd if claim_id in claims.by_id else None
+        latest = [_amount(lines[night].get("usd")) for night in sorted(lines)[-DEAR_NIGHTS:]]
+        if expected is None or len(latest) < DEAR_NIGHTS:
+            continue
+        if all(usd is None or usd > DEAR_FACTOR * expected for usd in latest):
+            told = ", ".join("not known" if usd is None else f"${usd:f}" for usd in latest)
+            found.append(f"claim {claim_id} with {provider} was to cost ${expected:f} a night, the latest: {told}")
+    return tuple(found)
 
 
 def trend_lines(found: Sequence[Trend]) -> tuple[str, ...]:

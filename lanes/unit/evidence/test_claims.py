@@ -105,6 +105,9 @@ def test_a_claim_says_what_each_lane_has_to_show() -> None:
         ),
         pytest.param("{ offline = 3 }", "{ offline = true }", "min_answers.offline is True", id="true-is-no-number"),
         pytest.param("{ offline = 3 }", "3", "lanes/claims.toml:9: field 'min_answers' is 3", id="no-table"),
+        pytest.param("nonce = true", "expected_usd = true", "field 'expected_usd' is True", id="cost-true"),
+        pytest.param("nonce = true", "expected_usd = 0", "field 'expected_usd' is 0", id="cost-of-nothing"),
+        pytest.param("nonce = true", "expected_usd = nan", "field 'expected_usd' is nan", id="cost-no-number"),
         pytest.param("nonce = true", 'nonce = "yes"', "lanes/claims.toml:10: field 'nonce' is 'yes'", id="flag"),
         pytest.param(
             'condition = "429"', "condition = 429", "lanes/claims.toml:11: field 'condition' is 429", id="text"

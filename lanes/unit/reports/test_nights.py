@@ -16,7 +16,7 @@ from lanes.bundle import Bundle
 from lanes.record import Json, JsonObject
 from reports.issues import MISSED, Act, issue_title, night_acts
 from reports.nights import Night, chain, chain_problems, hosted_targets, last_digest, night_lines
-from reports.trend import GAP, NEVER, missed_nights, missed_now, promotion_problems, trend_lines, trends
+from reports.trend import GAP, NEVER, cost_notes, missed_nights, missed_now, promotion_problems, trend_lines, trends
 
 if TYPE_CHECKING:
     from lanes.unit.reports.conftest import Evidence
@@ -170,6 +170,26 @@ def test_a_claim_that_is_required_live_without_having_earned_it_is_named(evidenc
 
     assert early == (f"claim {CLAIM} is required in lane 'real' without 14 clean nights with live proof",)
     assert promotion_problems(claims, trends(lines_of(*["passed"] * 14), START)) == ()
+
+
+@pytest.mark.parametrize(
+    ("costs", "is_told"),
+    [
+        pytest.param(["0.05", "0.05", "0.05"], True, id="three-nights"),
+        pytest.param(["0.05", None, "0.05"], True, id="not-known-is-no-less"),
+        pytest.param(["0.05", "0.04", "0.05"], False, id="twice-is-not-beyond"),
+        pytest.param(["0.05", "0.05"], False, id="two-nights"),
+        pytest.param(["0.05", "0.05", "0.05", "0.01"], False, id="over-again"),
+    ],
+)
+def test_three_nights_beyond_twice_the_expected_cost_raise_a_note(
+    evidence: Evidence, costs: list[str | None], is_told: bool
+) -> None:
+    claims = evidence.claims(evidence.claim(expected_usd=Decimal("0.02")))
+    history = [{**line, "usd": usd} for line, usd in zip(lines_of(*["passed"] * len(costs)), costs, strict=True)]
+
+    assert bool(cost_notes(claims, history)) is is_told
+    assert cost_notes(evidence.claims(), history) == ()
 
 
 @pytest.mark.parametrize(
