@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -56,13 +57,15 @@ class Project:
         return replace(policy, folder=self.folders[policy.name])
 
     def imported_package(self) -> Path | None:
-        """Where this interpreter imports the package from; None when evidence is about files.
+        """Where this interpreter imports the package from, or its tests would; None when evidence is about files.
 
         Raises: UsageError when a declared package cannot be found, or is a single file.
         """
         if not self.package:
             return None
         spec = importlib.util.find_spec(self.package)
+        if spec is None and self.is_declared:  # a console command does not look where it was started; tests do
+            spec = PathFinder.find_spec(self.package, [str(self.root), str(self.root / "src")])
         found = spec is not None and spec.origin is not None
         if found and spec is not None and spec.submodule_search_locations is not None:
             return Path(str(spec.origin)).parent.resolve()

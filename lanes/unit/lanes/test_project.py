@@ -108,6 +108,17 @@ def test_a_declared_package_that_evidence_cannot_be_about_is_an_error_and_no_emp
     assert caught.value.where == "pyproject.toml:2, [tool.lanes] package"
 
 
+@pytest.mark.parametrize("place", ["", "src/"])
+def test_a_package_of_the_project_is_found_also_by_a_command_that_is_started_elsewhere(
+    tmp_path: Path, place: str
+) -> None:
+    folder = tmp_path / f"{place}own_agent"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("", "utf-8")
+
+    assert load(tmp_path, '[tool.lanes]\npackage = "own_agent"\n').imported_package() == folder.resolve()
+
+
 def test_evidence_about_files_changes_with_the_files_and_with_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "agent.js").write_text("1", "utf-8")
     load(tmp_path, '[tool.lanes]\nsources = ["agent.js"]\n')
