@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lanes.bundle import find_bundles
 from lanes.bundle_reading import read_bundle
+from lanes.drift_report import breaking_findings
 from lanes.errors import UsageError
 from lanes.options import build_parser, parse_out, parse_root
 from lanes.record import Json, JsonObject, Record
@@ -60,7 +61,7 @@ def nightly(arguments: Sequence[str], *, forge: Forge | None = None) -> tuple[st
     missed = missed_now(before, now) if before or not options.append else ""  # the first night comes after none
     tonight: tuple[JsonObject, ...] = ()
     if options.append:
-        night = Night(_night(options.night, now, history), now.strftime("%Y-%m-%dT%H:%M:%SZ"), {})
+        night = Night(_night(options.night, now, history), now.strftime("%Y-%m-%dT%H:%M:%SZ"), breaking_findings(root))
         tonight = _lines(root, out, now, night, history)
         append_history(path, tonight)
         history = read_history(path)

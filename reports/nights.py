@@ -25,7 +25,7 @@ JUDGED: frozenset[str] = frozenset({"passed", "failed", "flaky", "stale"})  # th
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What is the same for every line of one night. drift holds the ids of findings about the provider's answers."""
+    """What is the same for every line of one night. drift holds the ids of breaking findings, by provider."""
 
     date: str
     at: str
