@@ -3,9 +3,9 @@
 Room: channels, recorder and the replay suite may come in. Nothing here can reach a network: a player holds no socket.
 
 The file has the fields of vcrpy's own format, so vcrpy can play it too. It is written as JSON, which is YAML as well
-and loads many times faster; what vcrpy wrote in its usual form is read all the same. Order, use and matching are this
-room's: every exchange must be used, a type-exact digest of the request decides, and a request that fits nothing is
-answered with an error that clients do not retry and that `verify` reports.
+and loads many times faster; what vcrpy wrote in its usual form is read all the same. vcrpy plays and counts. This room
+adds what a lane needs on top: the order is enforced, every exchange must be used, a type-exact digest of the request
+decides, and a request that fits nothing is answered with an error that clients do not retry and that `verify` reports.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from typing import cast
 
 import httpx
 import yaml
+from vcr.cassette import Cassette
+from vcr.record_mode import RecordMode
+from vcr.request import Request as VcrRequest
 
 from lanes.cassette_checks import check_ids
 from lanes.errors import CassetteError
@@ -124,12 +127,14 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         self._redactor = redactor or Redactor()
         self.file = load_cassette(path, redactor=self._redactor, keeps_transient=keeps_transient)
         self._places = tuple(places)
+        self._cassette = _empty_cassette(path)
         self._cursor = 0
         self.misses: list[str] = []
         self.answers: list[PlayedAnswer] = []
 
     def reset(self) -> None:
         """Start the conversation again."""
+        self._cassette = _empty_cassette(self.file.path)
         self._cursor = 0
         self.misses.clear()
         self.answers.clear()
@@ -154,7 +159,7 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
             "recorded_host": origins[0]["host"],
             "recorded_commit": origins[0]["commit"],
             "entries": len(origins),
-            "consumed": self._cursor,
+            "consumed": self._cassette.play_count,
             "unmatched": len(self.misses),
             "doubts": [
                 f"interaction {number}: {each.doubt}"
@@ -187,7 +192,10 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         return interactions[self._cursor] if self._cursor < len(interactions) else None
 
     def _play(self, interaction: Interaction) -> httpx.Response:
-        recorded = interaction.body.encode("utf-8")
+        """Hand the exchange that is due over to vcrpy, and have vcrpy play it."""
+        request = VcrRequest(interaction.method, interaction.uri, b"", {})
+        self._cassette.append(request, {"body": {"string": interaction.body.encode("utf-8")}})
+        recorded: bytes = self._cassette.play_response(request)["body"]["string"]
         body = self._put_back(recorded)
         parts = cut(body, interaction.pieces) if body == recorded else cut_at_events(body)
         self._note(interaction.digest, digest_of(body), interaction.status, interaction)
@@ -259,6 +267,20 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
                 live_proof_digest=cast("str | None", origin.get("live_proof_digest")),
             )
         )
+
+
+class _HandedOver:
+    """vcrpy's persister of a cassette that begins empty: its exchanges are handed over when they are due."""
+
+    @staticmethod
+    def load_cassette(_path: str, serializer: object) -> tuple[list[VcrRequest], list[object]]:
+        """Nothing yet; the file was read and checked already."""
+        del serializer
+        return [], []
+
+
+def _empty_cassette(path: Path) -> Cassette:
+    return Cassette.load(path=str(path), record_mode=RecordMode.NONE, persister=_HandedOver)
 
 
 def _model_of(view: Json) -> Json:

@@ -90,6 +90,16 @@ class Interaction:
         self._redactor = redactor
 
     @property
+    def method(self) -> str:
+        """The method of the request."""
+        return str(self._request["method"])
+
+    @property
+    def uri(self) -> str:
+        """The address of the request, as it was recorded."""
+        return str(self._request["uri"])
+
+    @property
     def header_names(self) -> tuple[str, ...]:
         """The names of the answer's headers."""
         return tuple(self.headers)
@@ -97,8 +107,8 @@ class Interaction:
     @cached_property
     def view(self) -> Json:
         """What a request has to be to get this answer."""
-        method, uri, body = (str(self._request[name]) for name in ("method", "uri", "body"))
-        return request_view(method, uri, body.encode("utf-8"), redactor=self._redactor, places=())
+        body = str(self._request["body"]).encode("utf-8")
+        return request_view(self.method, self.uri, body, redactor=self._redactor, places=())
 
     @cached_property
     def digest(self) -> str:

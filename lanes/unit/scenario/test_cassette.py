@@ -368,6 +368,15 @@ def _in_usual_form(path: Path) -> Path:
     return usual
 
 
+async def test_a_cassette_that_nobody_asked_anything_is_wrong_in_every_exchange(two_equal: Path) -> None:
+    player = CassettePlayer(two_equal)
+
+    assert [line.partition(":")[0] for line in player.verify()] == [
+        "cassettes/openai_chat/two-step.yaml, interaction 1", "cassettes/openai_chat/two-step.yaml, interaction 2",
+    ]  # fmt: skip
+    assert (player.facts()["consumed"], player.facts()["entries"]) == (0, 2)
+
+
 async def test_vcrpy_plays_what_was_recorded_and_its_own_form_is_read_too(two_equal: Path) -> None:
     loaded = [interaction.digest for interaction in load_cassette(two_equal).interactions]
     found = Cassette.load(path=str(two_equal), record_mode=RecordMode.NONE)
