@@ -47,8 +47,8 @@ class Claim:
 
     Shape: min_answers and conversations go by lane; a lane without a number asks for none (the real lane: at least
     one answer and one root conversation). condition is the failure the claim is about, if any ("429", "timeout"):
-    meeting it is then no outage. expected_usd is what one night of it may cost with a hosted model, None where nobody
-    said. folders bind every test below them, so that a room's tests need not name the claim.
+    meeting it is then no outage. expected_usd is what one night of it may cost with a hosted model, written as "0.02",
+    None where nobody said. folders bind every test below them, so that a room's tests need not name the claim.
     local says that the claim is sized for the model on this machine: of the columns of the real lane that one alone is
     asked for it, and for no other claim.
     """
@@ -67,7 +67,7 @@ class Claim:
     guarded: bool = False
     owner: str = ""
     folders: tuple[str, ...] = ()
-    expected_usd: Decimal | None = None
+    expected_usd: str | None = None
     line: int = 0
 
     @property
@@ -263,14 +263,14 @@ class _Table:
             self._fail(name, f"field {name!r} is {value!r:.80}", "true or false")
         return value
 
-    def _amount(self, name: str) -> Decimal | None:
+    def _amount(self, name: str) -> str | None:
         value = self._table.get(name)
         if value is None:
             return None
         amount = Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(-1)
         if not amount.is_finite() or amount <= 0:
             self._fail(name, f"field {name!r} is {value!r:.80}", "an amount of USD above 0, as 0.02")
-        return amount
+        return f"{amount:f}"
 
     def _texts(self, name: str) -> tuple[str, ...]:
         value = self._table.get(name, [])

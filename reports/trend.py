@@ -104,7 +104,7 @@ def cost_notes(claims: Claims, history: Sequence[JsonObject]) -> tuple[str, ...]
         if line.get("status") in JUDGED and _night(line) is not None:
             by_pair.setdefault((_text(line, "claim"), _text(line, "provider")), {})[_text(line, "night")] = line
     for (claim_id, provider), lines in sorted(by_pair.items()):
-        expected = claims.by_id[claim_id].expected_usd if claim_id in claims.by_id else None
+        expected = _amount(claims.by_id[claim_id].expected_usd if claim_id in claims.by_id else None)
         latest = [_amount(lines[night].get("usd")) for night in sorted(lines)[-DEAR_NIGHTS:]]
         if expected is None or len(latest) < DEAR_NIGHTS:
             continue

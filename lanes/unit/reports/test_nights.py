@@ -185,7 +185,7 @@ def test_a_claim_that_is_required_live_without_having_earned_it_is_named(evidenc
 def test_three_nights_beyond_twice_the_expected_cost_raise_a_note(
     evidence: Evidence, costs: list[str | None], is_told: bool
 ) -> None:
-    claims = evidence.claims(evidence.claim(expected_usd=Decimal("0.02")))
+    claims = evidence.claims(evidence.claim(expected_usd="0.02"))
     history = [{**line, "usd": usd} for line, usd in zip(lines_of(*["passed"] * len(costs)), costs, strict=True)]
 
     assert bool(cost_notes(claims, history)) is is_told
