@@ -198,4 +198,4 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(tmp_path: Path) -> N
     with pytest.raises(GuardError) as caught:
         open_channels("real", tmp_path).live("openay")
 
-    assert caught.value.expected == "deepseek, openai"
+    assert caught.value.expected == "deepseek, openai, anthropic"
