@@ -23,7 +23,7 @@ from lanes.providers import load_providers
 from lanes.sealed import SealedTransport
 from lanes.spool import read_document, write_document
 
-STAND_IN, ACME = load_providers()
+STAND_IN = load_providers()[0]
 NO_RETRIES = pytest.mark.claim("journey.parallel-tools")  # asks for one answer and for no nonce
 NONCE = pytest.mark.claim("journey.resume-session")
 

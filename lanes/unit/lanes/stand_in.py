@@ -43,6 +43,23 @@ priced_on = "2031-03-04"
 max_out_tokens = 1000
 {models}
 
+[messages]
+base_url = "https://127.0.0.1:{port}/v1"
+path_prefix = "/v1/"
+dialect = "anthropic_messages"
+key = "MESSAGES_API_KEY"
+model = "m-standard"
+id_pattern = "standin-[a-z0-9-]+"
+sends_date = true
+peers = "private"
+authority = "authority.pem"
+priced_on = "2031-03-04"
+
+[messages.models.m-standard]
+in = 1.0
+cached = 0.1
+out = 2.0
+
 [acme]
 base_url = "https://api.acme.example/v1"
 path_prefix = "/v1/"
@@ -92,7 +109,7 @@ class StandIn:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                stand_in.keys.add(self.headers.get("authorization", "").removeprefix("Bearer "))
+                stand_in.keys.add(self.headers.get("x-api-key") or self.headers.get("authorization", "")[7:])
                 stand_in.answer(self, body)
 
             def date_time_string(self, timestamp: float | None = None) -> str:
@@ -147,6 +164,10 @@ class StandIn:
         if status != 200:
             self._send(handler, status, "application/json", json.dumps({"error": {"message": self.mood}}).encode())
             return
+        if handler.path.endswith("/messages"):
+            said = self._speak(_as_chat(body["messages"]))
+            self._send(handler, 200, *self._encode_message(body, *said))
+            return
         text, call = self._speak(body["messages"])
         self._send(handler, 200, *self._encode(body, text, call))
 
@@ -191,6 +212,32 @@ class StandIn:
         ]
         lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
         return "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode()
+
+    def _encode_message(
+        self, body: Mapping[str, Any], text: str, call: tuple[str, Mapping[str, str]] | None
+    ) -> tuple[str, bytes]:
+        number = next(self._ids)
+        usage = {"input_tokens": 400, "output_tokens": 20}
+        made = {"id": f"standin-{self.port}-{number:08d}", "type": "message", "role": "assistant", "model": self.model}
+        reason = "tool_use" if call else "end_turn"
+        if not body.get("stream"):
+            whole = {**made, "content": [{"type": "text", "text": text}], "stop_reason": reason, "usage": usage}
+            return "application/json", json.dumps(whole).encode()
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        delta: dict[str, Any] = {"type": "text_delta", "text": text}
+        if call is not None:
+            block = {"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {**made, "content": [], "stop_reason": None, "usage": usage}},
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 20}},
+            {"type": "message_stop"},
+        ]
+        lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+        return "text/event-stream", "".join(lines).encode()
 
     def _send(self, handler: BaseHTTPRequestHandler, status: int, kind: str, content: bytes) -> None:
         handler.send_response(status)
@@ -257,6 +304,17 @@ def copy_project(root: Path, authority: Authority, port: int) -> Project:
 def open_stand_in(folder: Path) -> StandIn:
     """A stand-in with an authority of its own."""
     return StandIn(make_authority(folder, "stand-in"))
+
+
+def _as_chat(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Messages of the one dialect as the other has them: what a tool gave is said by the tool."""
+    found: list[Mapping[str, Any]] = []
+    for each in messages:
+        blocks = each["content"] if isinstance(each["content"], list) else [{"type": "text", "text": each["content"]}]
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        found += [{"role": "tool", "content": block["content"]} for block in results]
+        found += [] if results else [{"role": each["role"], "content": blocks}]
+    return found
 
 
 def _text(content: Any) -> str:

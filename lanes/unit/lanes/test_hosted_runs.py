@@ -30,9 +30,9 @@ def items(live: LiveCopy, column: str = COLUMN) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def honest(live: LiveCopy) -> tuple[Any, dict[str, Any]]:
-    """One run of a journey against a stand-in that answers as it should, and what it left."""
+    """One run of a journey against a stand-in that answers as it should, in both dialects, and what it left."""
     live.stand_in.be("well")
-    return live.run(*FIX_TEST), live.board
+    return live.run(*FIX_TEST, MESSAGES_API_KEY="sk-canary-of-the-other-78"), live.board
 
 
 def test_a_journey_over_real_tls_is_admitted_under_the_table_of_the_test(
@@ -41,8 +41,8 @@ def test_a_journey_over_real_tls_is_admitted_under_the_table_of_the_test(
     ended, board = honest
 
     assert (ended.exit_code, board["voids"]) == (0, [])
-    assert live.cell("journey.fix-test")["words"] == "passed 1"
-    assert (live.stand_in.keys, KEY_VALUE in ended.stdout) == ({KEY_VALUE}, False)
+    assert [live.cell("journey.fix-test", column)["words"] for column in (COLUMN, "real:messages")] == ["passed 1"] * 2
+    assert (live.stand_in.keys, "sk-canary" in ended.stdout) == ({KEY_VALUE, "sk-canary-of-the-other-78"}, False)
 
 
 def test_live_26_a_private_endpoint_never_appears_under_the_heading_of_a_vendor(
