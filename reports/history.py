@@ -21,14 +21,14 @@ _RECORDINGS = frozenset({".yaml", ".json", ".jsonl"})
 _PROVIDER_ID = re.compile(r"""\bprovider_id["']?\s*:\s*["']?([^\s"',}\]]+)""")
 
 
-def read_last_seen(path: Path, now: datetime) -> tuple[LastSeen, ...]:
-    """The latest live pass of each claim in the history file; no file, no line.
+def read_last_seen(path: Path, now: datetime, most: int | None = None) -> tuple[LastSeen, ...]:
+    """The latest live pass of each claim in the history file, or in so many of its first lines; no file, no line.
 
     Shape: a history line is a JSON object with claim, status, live, commit, at (ISO 8601), model and host. Lines of
     another form are passed over: they say nothing about a live pass.
     """
     latest: dict[str, tuple[datetime, LastSeen]] = {}
-    for document in _history_lines(path):
+    for document in _history_lines(path, most):
         seen = _seen(document, now)
         if seen is not None and (seen[1].claim_id not in latest or seen[0] > latest[seen[1].claim_id][0]):
             latest[seen[1].claim_id] = seen
@@ -50,13 +50,14 @@ def _seen(document: dict[str, Json], now: datetime) -> tuple[datetime, LastSeen]
     return when, LastSeen(claim_id, commit, max(0, (now - when).days), model, host)
 
 
-def read_used_ids(root: Path) -> frozenset[str]:
+def read_used_ids(root: Path, most: int | None = None) -> frozenset[str]:
     """The digests of every provider id in a cassette or in the history: a new live answer carries none of them.
 
-    Shape: an id that is written as a digest is taken as it is, any other is digested.
+    Shape: most is how many lines of the history count, all of them by default. An id that is written as a digest is
+    taken as it is, any other is digested.
     """
     found = {each if each.startswith("sha256:") else digest_bytes(each.encode()) for each in _ids_in_cassettes(root)}
-    return frozenset(found.union(_ids_in_history(root / HISTORY)))
+    return frozenset(found.union(_ids_in_history(root / HISTORY, most)))
 
 
 def _ids_in_cassettes(root: Path) -> Iterator[str]:
@@ -66,20 +67,20 @@ def _ids_in_cassettes(root: Path) -> Iterator[str]:
                 yield match.group(1)
 
 
-def _ids_in_history(path: Path) -> Iterator[str]:
-    for document in _history_lines(path):
+def _ids_in_history(path: Path, most: int | None) -> Iterator[str]:
+    for document in _history_lines(path, most):
         ids = document.get("provider_ids")
         if isinstance(ids, list):
             yield from (each for each in ids if isinstance(each, str))
 
 
-def read_history(path: Path) -> tuple[dict[str, Json] | None, ...]:
-    """Every line of the history, oldest first; None for one that is no JSON object. No file, no line."""
+def read_history(path: Path, most: int | None = None) -> tuple[dict[str, Json] | None, ...]:
+    """The lines of the history, oldest first, or so many of them; None for what is no JSON object. No file, no line."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return ()
-    return tuple(_object_in(line) for line in lines)
+    return tuple(_object_in(line) for line in lines[:most])
 
 
 def append_history(path: Path, lines: Sequence[JsonObject]) -> None:
@@ -99,9 +100,9 @@ def append_history(path: Path, lines: Sequence[JsonObject]) -> None:
     beside.replace(path)
 
 
-def _history_lines(path: Path) -> Iterator[dict[str, Json]]:
+def _history_lines(path: Path, most: int | None) -> Iterator[dict[str, Json]]:
     # a line that is no JSON tells of no live pass; the chain of digests names it
-    yield from (line for line in read_history(path) if line is not None)
+    yield from (line for line in read_history(path, most) if line is not None)
 
 
 def _object_in(line: str) -> dict[str, Json] | None:

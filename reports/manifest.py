@@ -25,8 +25,8 @@ class Manifest:
     """What one board came from.
 
     Shape: folded_at is ISO 8601 in UTC; rules are the digests of what evidence was judged by, by name; configuration
-    is file name to SHA-256, as the statements have it; bundles and proofs are digests, sorted; outputs is file name
-    to digest.
+    is file name to SHA-256, as the statements have it; bundles and proofs are digests, sorted; history_lines is
+    how many lines the history of nights had; outputs is file name to digest.
     """
 
     folded_at: str
@@ -35,6 +35,7 @@ class Manifest:
     configuration: Mapping[str, str]
     bundles: tuple[str, ...]
     proofs: tuple[str, ...]
+    history_lines: int
     outputs: Mapping[str, str]
 
 
@@ -59,6 +60,7 @@ def render_manifest(manifest: Manifest) -> str:
         "configuration": dict(manifest.configuration),
         "bundles": list(manifest.bundles),
         "proofs": list(manifest.proofs),
+        "history_lines": manifest.history_lines,
         "outputs": dict(manifest.outputs),
     }
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
@@ -84,6 +86,7 @@ def parse_manifest(data: bytes) -> Manifest:
         configuration=_texts_by_name(document, "configuration"),
         bundles=_texts(document, "bundles"),
         proofs=_texts(document, "proofs"),
+        history_lines=_count(document, "history_lines"),
         outputs=_texts_by_name(document, "outputs"),
     )
 
@@ -92,6 +95,13 @@ def _text(document: JsonObject, name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str):
         raise _form(name, "a text")
+    return value
+
+
+def _count(document: JsonObject, name: str) -> int:
+    value = document.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _form(name, "a whole number")
     return value
 
 

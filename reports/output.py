@@ -79,6 +79,7 @@ def build_reports(
             configuration=configuration,
             bundles=_digests(find_bundles(out_dir)),
             proofs=_digests(find_proof_bundles(out_dir)),
+            history_lines=len(read_history(root / HISTORY)),
             outputs=outputs,
         )
         _write_whole(out_dir / MANIFEST, [render_manifest(manifest)])
@@ -102,8 +103,12 @@ def load_board(
     subject: Subject | None = None,
     claims: Claims | None = None,
     admission: Admission | None = None,
+    history_lines: int | None = None,
 ) -> Board:
-    """Read every bundle under out_dir and fold the board, writing nothing."""
+    """Read every bundle under out_dir and fold the board, writing nothing.
+
+    Shape: history_lines is how many lines of the history there were when the board was folded first, all by default.
+    """
     known = claims_of(root) if claims is None else claims
     if admission is None:
         admission = admission_for(root, current_subject(root) if subject is None else subject)
@@ -111,20 +116,20 @@ def load_board(
         (read_bundle(folder) for folder in find_bundles(out_dir)),  # one after the other: they need not fit in memory
         known,
         admission=admission,
-        last_seen=read_last_seen(root / HISTORY, now),
-        trends=trends([line for line in read_history(root / HISTORY) if line is not None], now),
+        last_seen=read_last_seen(root / HISTORY, now, history_lines),
+        trends=trends([line for line in read_history(root / HISTORY, history_lines) if line is not None], now),
         proofs=(read_bundle(folder) for folder in find_proof_bundles(out_dir)),
         declared=declared_ids(root),
     )
 
 
-def admission_for(root: Path, subject: Subject) -> Admission:
+def admission_for(root: Path, subject: Subject, history_lines: int | None = None) -> Admission:
     """What live records about a subject are judged against, from the tables and the history of a project."""
     return Admission(
         subject=subject,
         providers=provider_rows(load_providers()),
         trust_store=trust_store_digest(),
-        used_ids=read_used_ids(root),
+        used_ids=read_used_ids(root, history_lines),
     )
 
 

@@ -40,6 +40,7 @@ _STATEMENT = re.compile(r"statement-.+\.json")
 _ALWAYS_UNCHECKED = (
     "who wrote the bundles: they are not signed here, and a consistent rewrite of all of them fits",
     "that the tests look at what their claims say, and that the interpreter that ran them was an honest one",
+    "that the guards' proofs ran as they say: they are judged anew, and not run again",
     "wire facts of live answers: they are observed by code of the run itself",
 )
 
@@ -85,10 +86,11 @@ def verify_folder(out: Path, root: Path) -> Verification:
     manifest = _manifest(out, seen)
     subject = _check_bundles(folders, manifest, seen)
     _check_lists(out, folders, manifest, seen)
-    claims, admission = claims_of(root), admission_for(root, subject)
+    lines = None if manifest is None else manifest.history_lines
+    claims, admission = claims_of(root), admission_for(root, subject, lines)
     is_alike = _check_rules(root, claims, admission, manifest, seen)
     now = datetime.now(UTC) if manifest is None else _time_of(manifest, seen)
-    board = load_board(out, root, now, claims=claims, admission=admission)
+    board = load_board(out, root, now, claims=claims, admission=admission, history_lines=lines)
     _check_board(board, seen)
     if manifest is None:
         seen.unchecked.append(f"the outputs: no {MANIFEST} says what they were written from (lanes report writes one)")

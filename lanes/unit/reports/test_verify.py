@@ -201,6 +201,21 @@ def test_a_merge_of_honest_folders_holds_too(out: Path, root: Path, tmp_path: Pa
     assert verify_folder(tmp_path / "merged", root).findings == set()
 
 
+def test_a_board_still_holds_after_later_nights_were_written_down(out: Path, root: Path) -> None:
+    line = {
+        "claim": "journey.fix-test",
+        "status": "passed",
+        "live": True,
+        "commit": "19bd77e",
+        "model": "m",
+        "host": "h",
+    }
+    (root / "reports").mkdir()
+    (root / "reports" / "history.jsonl").write_text(json.dumps({**line, "at": "2031-03-08T02:00:00Z"}) + "\n", "ascii")
+
+    assert verify_folder(out, root).findings == set()
+
+
 def test_a_bundle_taken_out_of_a_merge_is_missed(out: Path, root: Path, tmp_path: Path, evidence: Evidence) -> None:
     merged = merge_folders([out], tmp_path / "merged")
     shutil.rmtree(tmp_path / "merged" / merged.inputs[0].place)
