@@ -6,7 +6,8 @@ host and TLS in its proof comes from who started the server, and never from a te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
 
 import httpx
 
@@ -49,6 +50,22 @@ class LocalTransport(SealedTransport):
     ) -> None:
         super().__init__(local_provider(running), tell=tell, inner=inner)
         self._running = running
+
+    @property
+    def running(self) -> RunningModel:
+        """The model that answers."""
+        return self._running
+
+    @property
+    def says_challenge(self) -> bool:
+        """Whether the model's words carried this run's token."""
+        nonce = super().proof_facts()["nonce"]
+        return isinstance(nonce, Mapping) and nonce["verified"] is True
+
+    def new_challenge(self) -> str:
+        """Make this run's token: a number, which so small a model can say after; a million of them is enough here."""
+        self._challenge = str(100_000 + secrets.randbelow(900_000))
+        return self._challenge
 
     def proof_facts(self) -> JsonObject:
         """The facts of the whole conversation, with those of the server in the place of host and TLS."""
