@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from mock_provider.json_values import Json, JsonObject, canonical_json
 from mock_provider.values import value
 
+_NOWHERE = (b"", b"", "")
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
@@ -40,7 +41,8 @@ class AskedResult:
 class AskedMessage:
     """One message of the history.
 
-    Shape: texts are its text parts in order; images counts its pictures. digest is kept for message_digest alone.
+    Shape: texts are its text parts in order; images counts its pictures. digest is kept for message_digest alone, place
+    for history_digests: what stood before, and with it.
     """
 
     role: Role
@@ -49,6 +51,7 @@ class AskedMessage:
     results: tuple[AskedResult, ...] = ()
     images: int = 0
     digest: bytes = field(default=b"", compare=False, repr=False)
+    place: tuple[bytes, bytes, str] = field(default=_NOWHERE, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -142,6 +145,11 @@ def history_digests(messages: Iterable[AskedMessage], start: str = "") -> list[s
     digests: list[str] = []
     for message in messages:
         if message.role != "system":
-            running = hashlib.sha256(running + message_digest(message)).digest()
-            digests.append(running.hex())
+            before, after, spelled = message.place
+            if before != running or not after:
+                after = hashlib.sha256(running + message_digest(message)).digest()
+                spelled = after.hex()
+                object.__setattr__(message, "place", (running, after, spelled))  # as the digest of a message is
+            running = after
+            digests.append(spelled)
     return digests

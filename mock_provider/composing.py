@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from binascii import hexlify
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.causes import form_of
 from mock_provider.copying import CopyError, Source
 from mock_provider.dialects.codec import Dialect, Reply, SaidCall, count_usage, finish_of
-from mock_provider.filled import ID_LENGTH
+from mock_provider.filled import ID_BYTES
 from mock_provider.json_values import encode_json
 from mock_provider.playback import Taken
 from mock_provider.steps import ErrorEvent, HttpError, Part, Reasoning, RefusalText, Script, Text, ToolCall
@@ -21,7 +22,7 @@ from mock_provider.steps import ErrorEvent, HttpError, Part, Reasoning, RefusalT
 def derive_id(script: Script, taken: Taken, kind: str, number: int = 0) -> str:
     """An id from script, conversation, client, request and step alone; its prefix tells it from a live one."""
     mark = mark_of(taken.step.number, kind, number)
-    return f"mock-{kind}-{derive_digits(script, taken, (mark,))[0]}"
+    return f"mock-{kind}-{derive_digits(script, taken, (mark,))[0].decode('ascii')}"
 
 
 def mark_of(step: int, kind: str, number: int) -> bytes:
@@ -29,15 +30,15 @@ def mark_of(step: int, kind: str, number: int) -> bytes:
     return f"\x1f{step}\x1f{kind}\x1f{number}".encode("utf-8", "surrogatepass")
 
 
-def derive_digits(script: Script, taken: Taken, marks: tuple[bytes, ...]) -> tuple[str, ...]:
-    """The digits of the ids with these marks."""
+def derive_digits(script: Script, taken: Taken, marks: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The digits of the ids with these marks, as they are spelled."""
     cursor = taken.cursor
     seed, use = _play_hash(script.digest, cursor.conversation.name, cursor.client), b"\x1f%d" % taken.use
-    found: list[str] = []
+    found: list[bytes] = []
     for mark in marks:
         digest = seed.copy()
         digest.update(use + mark)
-        found.append(digest.hexdigest()[:ID_LENGTH])
+        found.append(hexlify(digest.digest()[:ID_BYTES]))
     return tuple(found)
 
 

@@ -72,19 +72,19 @@ def spell_filled(filled: Filled, framing: Framing) -> bytes:
     template = pattern.spelled.get(framing) or _spell_pattern(pattern, framing)
     if pattern.offsets:
         counts = filled.counts
-        size = pattern.spelled_bytes + len("".join(map(str, counts)))
+        size = pattern.spelled_bytes + len(pattern.count_format % counts)
         first = digits[: pattern.has_request_id]
-        return (template % (*first, size, *digits[len(first) :], *counts)).encode("utf-8", "surrogatepass")
-    return (template % digits).encode("utf-8", "surrogatepass")
+        return template % (*first, size, *digits[len(first) :], *counts)
+    return template % digits
 
 
-def _spell_pattern(pattern: Pattern, framing: Framing) -> str:
+def _spell_pattern(pattern: Pattern, framing: Framing) -> bytes:
     """A whole answer as a template for the digits of its ids, and where it tells counts for its length and for them."""
     head = _spell(pattern.head.status, pattern.head.headers, pattern.spelled_bytes, framing)
     if pattern.offsets:
         before, _, after = head.partition(f"\r\ncontent-length: {pattern.spelled_bytes}\r\n")
         head = f"{before}\r\ncontent-length: %d\r\n{after}"
-    spelled = pattern.spelled[framing] = head + pattern.text
+    spelled = pattern.spelled[framing] = head.encode("ascii") + pattern.text
     return spelled
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from mock_provider.asked import AskedMessage
 from mock_provider.faults import Head, Plan, plan_whole
 
-ID_LENGTH = 24  # hexadecimal digits
+ID_BYTES = 12  # of a digest
+ID_LENGTH = 2 * ID_BYTES  # hexadecimal digits
 
 
 @dataclass(slots=True, eq=False)
@@ -23,11 +24,11 @@ class Pattern:
     id, the last header of head is a template for the first of the digits, which the body then leaves out. marks are
     what tells the ids of one request apart, offsets what is added to the count of the input. said is what clients send
     back of it, own_calls are those of its calls that have an id of the script's own. spelled_bytes is the size of the
-    body without its counts. spelled are whole answers as templates, by whatever else they depend on; who spells them
-    keeps them here.
+    body without its counts, count_format spells those alone. spelled are whole answers as templates, by whatever else
+    they depend on; who spells them keeps them here.
     """
 
-    text: str
+    text: bytes
     head: Head
     has_request_id: bool
     marks: tuple[bytes, ...]
@@ -35,7 +36,8 @@ class Pattern:
     said: AskedMessage
     own_calls: frozenset[int]
     spelled_bytes: int
-    spelled: dict[Hashable, str] = field(default_factory=dict)
+    count_format: bytes
+    spelled: dict[Hashable, bytes] = field(default_factory=dict)
 
 
 class Filled:
@@ -43,7 +45,7 @@ class Filled:
 
     __slots__ = ("_counted", "digits", "pattern")
 
-    def __init__(self, pattern: Pattern, digits: tuple[str, ...], counted: int) -> None:
+    def __init__(self, pattern: Pattern, digits: tuple[bytes, ...], counted: int) -> None:
         self.pattern = pattern
         self.digits = digits
         self._counted = counted
@@ -56,7 +58,7 @@ class Filled:
     def body(self) -> bytes:
         """The body, as the dialect would render it."""
         digits = self.digits[1:] if self.pattern.has_request_id else self.digits
-        return (self.pattern.text % (*digits, *self.counts)).encode("utf-8", "surrogatepass")
+        return self.pattern.text % (*digits, *self.counts)
 
     def digest(self) -> bytes:
         """SHA-256 of the body."""
@@ -67,5 +69,5 @@ class Filled:
         head = self.pattern.head
         if self.pattern.has_request_id:
             *others, (name, template) = head.headers
-            head = Head(head.status, (*others, (name, template % self.digits[0])))
+            head = Head(head.status, (*others, (name, template % self.digits[0].decode("ascii"))))
         return plan_whole(head, self.body())

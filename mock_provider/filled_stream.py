@@ -35,9 +35,9 @@ class FilledStream:
 
     __slots__ = ("_digits", "pattern")
 
-    def __init__(self, pattern: StreamPattern, digits: str) -> None:
+    def __init__(self, pattern: StreamPattern, digits: bytes) -> None:
         self.pattern = pattern
-        self._digits = digits.encode("ascii")
+        self._digits = digits
 
     def framed(self) -> Iterator[bytes]:
         """Its writes as chunks of HTTP/1.1."""

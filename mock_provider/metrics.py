@@ -28,7 +28,8 @@ class Metrics:
 
     def finished(self, entry: Entry) -> None:
         """Count a request whose answer is over."""
-        key = (entry.dialect, entry.status or 0, _end_word(entry.end))
+        end = entry.end
+        key = (entry.dialect, entry.status or 0, end if end == "complete" else _end_word(end))
         with self._lock:
             self._requests[key] = self._requests.get(key, 0) + 1
             self._pieces += entry.pieces_sent

@@ -167,19 +167,19 @@ class Patterns:
         headers: tuple[tuple[str, str], ...] = HEADERS
         if dialect.request_id_header:
             headers = (*headers, (dialect.request_id_header, "mock-req-%s"))
-        size = len(
-            (template % (*("0" * ID_LENGTH for _ in found), *(0 for _ in offsets))).encode("utf-8", "surrogatepass")
-        )
+        spelled = template.encode("utf-8", "surrogatepass")
+        filler = (*(b"0" * ID_LENGTH for _ in found), *(0 for _ in offsets))
         marks = [("req", 0), *found] if dialect.request_id_header else found
         return Pattern(
-            text=template,
+            text=spelled,
             head=Head(200, headers),
             has_request_id=bool(dialect.request_id_header),
             marks=tuple(mark_of(taken.step.number, kind, number) for kind, number in marks),
             offsets=offsets,
             said=reply.as_message(has_ids=dialect.has_call_ids),
             own_calls=frozenset(own),
-            spelled_bytes=size - len(offsets),
+            spelled_bytes=len(spelled % filler) - len(offsets),
+            count_format=b"%d" * len(offsets),
         )
 
 

@@ -62,6 +62,9 @@ class Taken:
     groups: Mapping[str, str]
 
 
+_NO_GROUPS: Mapping[str, str] = {}
+
+
 class History:
     """The messages of a request with the digest of every beginning, worked out when somebody asks."""
 
@@ -175,6 +178,8 @@ class Playback:
         while item < len(items):
             here = items[item]
             if isinstance(here, Step):
+                if here.expect is None:
+                    return Taken(cursor, item, here, request, _NO_GROUPS)
                 outcome = compare(here.expect, asked)
                 if not outcome.differences:
                     return Taken(cursor, item, here, request, outcome.groups)
@@ -231,7 +236,7 @@ class Playback:
 
     def move(self, conversation: str, client: str, item: int, step: int, history: str | None) -> None:
         """Use a step up, and remember what was exchanged."""
-        cursor = self.enter(conversation, client)
+        cursor = self._cursors[conversation].get(client) or self.enter(conversation, client)
         if item != cursor.item:
             cursor.item, cursor.uses, cursor.taken, cursor.full = item, 0, {}, 0
         here = cursor.conversation.items[item]
@@ -245,7 +250,8 @@ class Playback:
             is_over = cursor.full == len(here.steps)
         if is_over:
             cursor.item, cursor.uses, cursor.taken, cursor.full = item + 1, 0, {}, 0
-        self._remember(cursor, history)
+        if self.remembers:
+            self._remember(cursor, history)
 
     def note_lot(self, conversation: str, client: str, step: int, history: str | None, *, is_hit: bool) -> None:
         """Count a lot. A request that was hit used nothing up, and the next try is known as its continuation."""
@@ -256,8 +262,6 @@ class Playback:
             self._remember(cursor, history)
 
     def _remember(self, cursor: Cursor, history: str | None) -> None:
-        if history is None and cursor.history is None:
-            return
         if cursor.history is not None:
             others = [one for one in self._histories.get(cursor.history, []) if one is not cursor]
             if others:

@@ -116,7 +116,7 @@ class Redactor:
 
     def may_hide(self, data: bytes) -> bool:
         """Whether hiding may change a text, as it is spelled in a document."""
-        return not self._is_findable or self._finder.finds(data) or may_have_form(data)
+        return not self._is_findable or self._finder.may_find(data)
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Hide every header that is not known to be harmless."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+MAX_SHORT_BYTES = 256  # which a pattern goes through as fast as several characters are looked for
 MIN_LONG_BYTES = 12  # longer words are searched for in steps of their length, which needs no help
 # Characters of requests, mostly prose and JSON, the most frequent first; all others are rarer.
 _FREQUENT = b'etaoinsrhldcumfpgwybvk",:.{}_0123456789-/ETAOINSRHLDCUMFPGWYBVKxjqz()\\'
@@ -41,11 +42,20 @@ def may_have_form(data: bytes) -> bool:
 class Finder:
     """Looks for some values. Shape: none of them is empty."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_telling", "_values")
 
     def __init__(self, values: tuple[bytes, ...]) -> None:
         needed = [value for value in values if not any(other != value and other in value for other in values)]
         self._values = tuple((_rarest(value), value) for value in dict.fromkeys(needed))
+        single = (_rarest_character(value) for value in needed)
+        telling = b"".join({*single, *(character for character, _ in _SEALS)})
+        self._telling = re.compile(b"[%b]" % re.escape(telling))
+
+    def may_find(self, data: bytes) -> bool:
+        """Whether one of the values, or a secret by its form, may be there; at once for a short text of plain words."""
+        if len(data) <= MAX_SHORT_BYTES and not self._telling.search(data):
+            return False
+        return self.finds(data) or may_have_form(data)
 
     def finds(self, data: bytes) -> bool:
         """Whether one of the values is there."""
@@ -56,9 +66,12 @@ class Finder:
 
 
 def _rarest(value: bytes) -> bytes:
-    """The character of a value that is found, or found missing, the fastest; all of a long one."""
-    if len(value) >= MIN_LONG_BYTES:
-        return value
+    """What of a value is found, or found missing, the fastest: one character, but all of a long one."""
+    return value if len(value) >= MIN_LONG_BYTES else _rarest_character(value)
+
+
+def _rarest_character(value: bytes) -> bytes:
+    """The character of a value that others have the least."""
     places = [_FREQUENT.find(character) for character in value]
     at = max(range(len(value)), key=lambda at: places[at] if places[at] >= 0 else len(_FREQUENT))
     return value[at : at + 1]

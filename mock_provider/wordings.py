@@ -7,6 +7,7 @@ asks one question after the other is read by cutting its question out.
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 from mock_provider.asked import Asked, AskedMessage
@@ -14,6 +15,7 @@ from mock_provider.caller import Caller
 
 MAX_KNOWN = 256  # each some KB; more than the clients of any test
 _MARK = b'"content":'
+_WORDS = re.compile(rb'"content": ?"([ !#-\[\]-~]+)"')  # printable ASCII but for the quote and the backslash
 
 
 Cut: TypeAlias = "tuple[bytes, bytes, bytes]"
@@ -25,16 +27,11 @@ def cut_body(body: bytes) -> Cut | None:
     Shape: what stands before it, the text, what stands after it; None where the text is empty, or anything but
     printable ASCII without escapes.
     """
-    start = body.rfind(_MARK) + len(_MARK)
-    if start < len(_MARK):
+    found = _WORDS.match(body, max(body.rfind(_MARK), 0))
+    if found is None:
         return None
-    opening = body[start : start + 2]
-    start += 1 if opening[:1] == b'"' else 2 if opening == b' "' else 0
-    end = body.find(b'"', start)
-    spelled = body[start:end]
-    if body[start - 1 : start] != b'"' or end <= start or b"\\" in spelled or not spelled.isascii():
-        return None
-    return (body[:start], spelled, body[end:]) if spelled.decode("ascii").isprintable() else None
+    start, end = found.span(1)
+    return body[:start], body[start:end], body[end:]
 
 
 class Wordings:

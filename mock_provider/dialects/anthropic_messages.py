@@ -6,12 +6,11 @@ Source: the provider's published API reference for /v1/messages, its streaming e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
-from typing import Literal
 
-from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
+from mock_provider.asked import Asked, AskedMessage, Refusal
 from mock_provider.dialects.anthropic_events import write_events
+from mock_provider.dialects.anthropic_history import read_any, read_sound, read_tools
 from mock_provider.dialects.anthropic_models import list_models, show_model
 from mock_provider.dialects.anthropic_output import content_blocks, error_fields, message_fields, stop_reason
 from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
@@ -24,6 +23,7 @@ from mock_provider.dialects.codec import (
     count_input,
 )
 from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.pieces import size_bytes
 from mock_provider.steps import (
     ErrorEvent,
     Malformed,
@@ -42,11 +42,6 @@ _KINDS = {
     500: ("api_error", "Internal server error"),
     504: ("timeout_error", "The request timed out."),
     529: ("overloaded_error", "Overloaded"),
-}
-_ROLES: Mapping[str, Literal["system", "user", "assistant"]] = {
-    "system": "system",
-    "user": "user",
-    "assistant": "assistant",
 }
 
 
@@ -79,27 +74,35 @@ def _read(received: Received, *, needs_limit: bool) -> Asked | Refusal:
     body, script = received.body, received.script
     if not isinstance(body, dict):
         return refuse("wrong_type", "Input should be a valid dictionary")
-    refused = refuse_body(body, needs_limit=needs_limit)
+    sent = body.get("messages")
+    history = read_sound(sent) if isinstance(sent, list) else None
+    offered, is_sound = read_tools(body.get("tools"))
+    refused = refuse_body(
+        body,
+        needs_limit=needs_limit,
+        has_sound_messages=history is not None,
+        has_sound_tools=is_sound and isinstance(body.get("tools"), list),
+    )
     if refused:
         return refused
     model = str(body["model"])
     if script.models and model not in script.models:
         return Refusal(404, "unknown_model", f"model: {model}", "not_found_error")
-    extra = tuple(name for name in body if name not in FIELDS)
+    extra = () if FIELDS.issuperset(body) else tuple(name for name in body if name not in FIELDS)
     if extra and script.refuses_extra_fields:
         return refuse("extra_field", f"{extra[0]}: Extra inputs are not permitted")
-    tools = body.get("tools")
+    system = _system(body.get("system"))
+    said, said_bytes = history or read_any(sent if isinstance(sent, list) else ())
     return Asked(
         dialect="anthropic_messages",
         model=model,
-        messages=(*_system(body.get("system")), *_messages(body["messages"])),
-        tools=tuple(str(tool.get("name")) for tool in tools if isinstance(tool, dict))
-        if isinstance(tools, list)
-        else (),
+        messages=(*system, *said),
+        tools=offered,
         is_stream=bool(body.get("stream")),
         body=body,
         headers=received.headers,
         extra_fields=extra,
+        said_bytes=said_bytes + sum(size_bytes(message.said()) for message in system),
     )
 
 
@@ -109,39 +112,6 @@ def _system(system: Json) -> tuple[AskedMessage, ...]:
     blocks = system if isinstance(system, list) else [system]
     texts = tuple(str(block["text"]) if isinstance(block, dict) else str(block) for block in blocks)
     return (AskedMessage("system", texts),)
-
-
-def _messages(messages: Json) -> tuple[AskedMessage, ...]:
-    """Read the history; each tool result becomes a message of its own, as in the other dialects."""
-    found: list[AskedMessage] = []
-    names: dict[str, str] = {}
-    for message in messages if isinstance(messages, list) else []:
-        if not isinstance(message, dict):
-            continue
-        content = message["content"]
-        blocks: list[Json] = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        inside = [block for block in blocks if isinstance(block, dict)]
-        texts = tuple(str(block["text"]) for block in inside if block["type"] == "text" and block["text"])
-        calls = tuple(
-            AskedCall(str(block["id"]), str(block["name"]), json.dumps(block["input"]))
-            for block in inside
-            if block["type"] == "tool_use"
-        )
-        names.update({call.id: call.name for call in calls})
-        results = [_result(block, names) for block in inside if block["type"] == "tool_result"]
-        images = sum(block["type"] in ("image", "document") for block in inside)
-        found.extend(AskedMessage("tool", (), (), (result,)) for result in results)
-        if texts or calls or images or not results:
-            found.append(AskedMessage(_ROLES[str(message["role"])], texts, calls, (), images))
-    return tuple(found)
-
-
-def _result(block: JsonObject, names: Mapping[str, str]) -> AskedResult:
-    content = block.get("content", "")
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    texts = [str(part["text"]) for part in parts if isinstance(part, dict) and part.get("type") == "text"]
-    call_id = str(block["tool_use_id"])
-    return AskedResult(call_id, names.get(call_id, ""), "\n".join(texts), block.get("is_error") is True)
 
 
 def whole(asked: Asked, reply: Reply) -> bytes:
@@ -204,4 +174,5 @@ DIALECT = Dialect(
     owns=("/anthropic/",),
     answer_key=answer_key,
     stream_key=answer_key,
+    is_wordblind=True,
 )

@@ -57,13 +57,19 @@ _TYPE_WORDS = {str: "a valid string", dict: "a valid dictionary", list: "a valid
 MIN_THINKING_TOKENS = 1024
 
 
-def refuse_body(body: JsonObject, *, needs_limit: bool) -> Refusal | None:
-    """Check a whole request body. Shape: the first rule that is broken."""
+def refuse_body(
+    body: JsonObject, *, needs_limit: bool, has_sound_messages: bool, has_sound_tools: bool
+) -> Refusal | None:
+    """Check a whole request body. Shape: the first rule that is broken.
+
+    has_sound_messages says that the messages are known to break no rule but the one about the end of the last, and
+    has_sound_tools that the tools break none.
+    """
     return (
         _required(body, needs_limit=needs_limit)
-        or _messages(body["messages"])
+        or (_last(body["messages"]) if has_sound_messages else _messages(body["messages"]))
         or _system(body.get("system"))
-        or _tools(body.get("tools"))
+        or (None if has_sound_tools else _tools(body.get("tools")))
         or _tool_choice(body)
         or _options(body)
     )
@@ -99,7 +105,7 @@ def _messages(messages: Json) -> Refusal | None:
     for at, message in enumerate(messages):
         if not isinstance(message, dict):
             return refuse("wrong_type", f"messages.{at}: Input should be a valid dictionary")
-        problem = _message(message, at, is_last=at == len(messages) - 1)
+        problem = refuse_message(message, at, is_last=at == len(messages) - 1)
         if problem:
             return problem
         checked.append(message)
@@ -108,7 +114,13 @@ def _messages(messages: Json) -> Refusal | None:
     return _pairs(checked) or _final_text(checked[-1])
 
 
-def _message(message: JsonObject, at: int, *, is_last: bool) -> Refusal | None:
+def _last(messages: Json) -> Refusal | None:
+    last = messages[-1] if isinstance(messages, list) else None
+    return _final_text(last) if isinstance(last, dict) else None
+
+
+def refuse_message(message: JsonObject, at: int, *, is_last: bool) -> Refusal | None:
+    """Check one message by itself."""
     for name in ("role", "content"):
         if name not in message:
             return refuse("missing_field", f"messages.{at}.{name}: Field required")
@@ -262,7 +274,7 @@ def _tools(tools: Json) -> Refusal | None:
     for at, tool in enumerate(tools):
         if not isinstance(tool, dict):
             return refuse("wrong_type", f"tools.{at}: Input should be a valid dictionary")
-        problem = _tool(tool, at)
+        problem = refuse_tool(tool, at)
         if problem:
             return problem
         names.append(str(tool.get("name")))
@@ -271,7 +283,8 @@ def _tools(tools: Json) -> Refusal | None:
     return None
 
 
-def _tool(tool: JsonObject, at: int) -> Refusal | None:
+def refuse_tool(tool: JsonObject, at: int) -> Refusal | None:
+    """Check one tool by itself."""
     if tool.get("type", "custom") != "custom":
         return None  # tools the provider runs itself; their fields are its own affair
     here = f"tools.{at}.custom"

@@ -191,7 +191,7 @@ def count_input(asked: Asked) -> int:
     size = asked.said_bytes
     if size is None:
         size = size_bytes(text for message in asked.messages for text in message.said())
-    return max(tokens_of(size), 1)
+    return tokens_of(size) or 1
 
 
 def count_usage(usage: Usage, asked: Asked, parts: Sequence[Part], calls: Sequence[SaidCall]) -> Counts | None:
