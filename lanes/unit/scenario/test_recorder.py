@@ -47,7 +47,7 @@ async def test_a_story_is_recorded_over_loopback_without_its_key_and_plays_back(
     assert {str(interaction.origin["reported_model"]) for interaction in cassette.interactions} == {"m-small"}
 
 
-async def test_a_story_that_fails_leaves_the_old_cassette_as_it_was(tmp_path: Path) -> None:
+async def test_cassettes_62_a_story_that_fails_leaves_the_old_cassette_as_it_was(tmp_path: Path) -> None:
     scenario = _changed(find_scenario("fix-test"), world=(FileCheck("calc.py", absent=True),))
     path = tmp_path / "fix-test.yaml"
     path.write_text("old", encoding="utf-8")
