@@ -132,6 +132,7 @@ class ClaimView:
     guard: str
     is_guard_missing: bool
     cells: tuple[tuple[Card, Chip], ...]
+    proofs: tuple[tuple[str, str, Chip], ...]
     row: Row
 
     @property
@@ -175,6 +176,7 @@ class TrendView:
 class GuardView:
     """One proof of a guard."""
 
+    anchor: str
     chip: Chip
     id: str
     claim: str
@@ -201,6 +203,11 @@ class View:
         self.name = subject.commit[:7] or (subject.tree[7:19] if subject.tree else "unknown")
         self.facts = tuple((name, value) for name, value in _subject_facts(board) if value)
         self.cards = tuple(_card(number, column) for number, column in enumerate(board.columns, start=1))
+        self.guards = tuple(_guard(number, guard) for number, guard in enumerate(board.guards.shown, start=1))
+        self._proofs: dict[str, tuple[tuple[str, str, Chip], ...]] = {}
+        for each in self.guards:
+            proof = (each.anchor, each.id, each.chip)
+            self._proofs[each.claim] = (*self._proofs.get(each.claim, ()), proof)
         self.claims = tuple(self._claim(number, row) for number, row in enumerate(board.rows, start=1))
         occurring = {chip.status for claim in self.claims for _card, chip in claim.cells}
         self.statuses = tuple(Chip(each, each) for each in _WORST_FIRST if each in occurring)
@@ -211,7 +218,6 @@ class View:
         self.last_seen = tuple(last_seen_words(board, seen) for seen in board.last_seen)
         self.costs, self.costs_title = cost_lines(board), TITLE
         self.trends = tuple(_trend(trend) for trend in board.trends)
-        self.guards = tuple(_guard(guard) for guard in board.guards.shown)
         self.guards_line = guards_line(board.guards)
         self.guards_not_run = board.guards.not_run
         self.guard_texts = board.guards
@@ -231,7 +237,16 @@ class View:
         words = self._board.guards.words_of(claim)
         anchor = f"claim-{claim.id if _PLAIN_ID.fullmatch(claim.id) else number}"
         return ClaimView(
-            anchor, claim.id, claim.sentence, ", ".join(asked), claim.owner, words, words == UNPROVEN, cells, row
+            anchor,
+            claim.id,
+            claim.sentence,
+            ", ".join(asked),
+            claim.owner,
+            words,
+            words == UNPROVEN,
+            cells,
+            self._proofs.get(claim.id, ()),
+            row,
         )
 
     def details(self, claim: ClaimView) -> Iterator[Detail]:
@@ -415,10 +430,11 @@ def _night_bar(number: int, word: str) -> NightBar:
     return NightBar(name, number * _NIGHT_STEP, _NIGHT_HEIGHTS["passed"] - height, height)
 
 
-def _guard(guard: Guard) -> GuardView:
+def _guard(number: int, guard: Guard) -> GuardView:
     where = "this commit" if guard.is_current else f"{guard.commit[:7] or 'another tree'}, not this commit"
     status = "passed" if guard.is_proof and guard.is_current else "not run" if guard.is_proof else "failed"
     return GuardView(
+        anchor=f"guard-{number}",
         chip=Chip(status, guard.verdict),
         id=guard.id,
         claim=guard.claim_id,

@@ -207,6 +207,17 @@ def test_nights_are_a_strip_to_look_at_and_the_same_in_words_with_gaps_that_are_
     assert "13/15, 95 % interval" in document
 
 
+def test_the_proofs_of_a_claims_guards_stand_with_the_claim_and_lead_to_their_edits(
+    evidence: Evidence, tmp_path: Path
+) -> None:
+    document = render_html(whole_board(evidence, tmp_path))
+
+    claim = re.search(r'<article class="claim" id="claim-loop.turns".*?</article>', document, re.DOTALL)
+    assert claim is not None
+    assert ('<a href="#guard-2">guard-1</a>' in claim[0], "survived" in claim[0]) == (True, True)
+    assert '<details id="guard-2">' in document
+
+
 def test_what_live_answers_cost_is_told_by_claim_and_as_an_estimate(evidence: Evidence, tmp_path: Path) -> None:
     text = Page(render_html(whole_board(evidence, tmp_path))).text
 

@@ -74,11 +74,18 @@ def test_tox_starts_every_lane() -> None:
     assert [lane for lane in LANES if f"[testenv:{lane}]" not in text] == []
 
 
-@pytest.mark.parametrize("package", ["pytest", "pytest-xdist", "vcrpy", "tox"])
+@pytest.mark.parametrize("package", ["pytest", "pytest-xdist", "vcrpy", "tox", "jinja2"])
 def test_whoever_takes_the_lanes_gets_the_package_with_them(package: str) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["lanes"]
 
     assert any(each.startswith(package + ">") for each in declared)
+
+
+def test_jinja2_lays_the_page_out_and_only_its_room_asks_for_it() -> None:
+    rooms = [path for package in ("harness", "mock_provider", "reports") for path in (ROOT / package).rglob("*.py")]
+    users = [path for path in [*rooms, *(ROOT / "lanes").glob("*.py")] if "jinja2 import" in path.read_text("utf-8")]
+
+    assert [path.relative_to(ROOT).as_posix() for path in users] == ["reports/render/html.py"]
 
 
 def _is_httpx(node: ast.expr) -> bool:

@@ -17,8 +17,8 @@
 
   const follow = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target || !target.classList.contains("claim")) return;
-    for (const each of target.querySelectorAll("details")) each.open = true;
+    if (!target || !target.matches(".claim, details")) return;
+    for (const each of [target, ...target.querySelectorAll("details")]) if (each.matches("details")) each.open = true;
     target.scrollIntoView();
   };
   addEventListener("hashchange", follow);
