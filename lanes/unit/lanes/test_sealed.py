@@ -8,6 +8,7 @@ import os
 import httpx
 import pytest
 
+from lanes.drift import read_shape
 from lanes.environment import override_names
 from lanes.errors import GuardError
 from lanes.providers import load_providers
@@ -78,6 +79,18 @@ async def test_an_answer_is_noted_with_what_it_said_of_itself() -> None:
     assert (note["reported_model"], note["provider_id_matches"]) == ("m-0221", True)
     assert note["usage"] == {"prompt_tokens": 5, "completion_tokens": 2}
     assert "chatcmpl-abc123456" not in json.dumps(note)
+
+
+async def test_the_shape_of_an_answer_is_noted_and_nothing_that_it_said() -> None:
+    transport = sealed(STREAM, peer="93.184.216.34")
+
+    await ask(transport, "https://api.openai.com/v1/chat/completions")
+
+    shape = transport.notes[0]["shape"]
+    assert isinstance(shape, dict)
+    assert (shape["kind"], shape["samples"]) == ("stream", 1)
+    assert read_shape(json.loads(json.dumps(shape))).samples == 1
+    assert "m-0221" not in json.dumps(shape)
 
 
 async def test_the_wire_facts_are_those_of_the_connection() -> None:
