@@ -70,6 +70,11 @@ def test_no_secret_is_kept_in_memory(body: dict[str, Json]) -> None:
     with httpx.Client(transport=face, base_url=face.mock.root, headers=headers) as client:
         for _ in range(4):
             client.post("/v1/chat/completions", json=sent)
+    for one in face.mock.journal.entries:
+        kept = repr([getattr(one, name) for name in Entry.__slots__])
+        words = ("sk-proj-0123", "hunter2", "correct-horse", "another-secret")
+        assert [word for word in words if word in kept] == []
+        assert one.kept_body is not None
     questions = face.mock._questions
     assert (questions._known, questions._seen, questions._wordings._known, questions._reader._roots) == (
         {},
@@ -77,11 +82,6 @@ def test_no_secret_is_kept_in_memory(body: dict[str, Json]) -> None:
         {},
         {},
     )
-    for one in face.mock.journal.entries:
-        kept = repr([getattr(one, name) for name in Entry.__slots__])
-        words = ("sk-proj-0123", "hunter2", "correct-horse", "another-secret")
-        assert [word for word in words if word in kept] == []
-        assert one.kept_body is not None
 
 
 def test_an_entry_reads_as_one_line() -> None:
