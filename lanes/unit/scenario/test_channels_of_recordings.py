@@ -18,7 +18,7 @@ from lanes.observation import Observation
 from lanes.playing import workspace_places
 from lanes.policy import DUMMY_KEY, LANES
 from lanes.program import Program
-from lanes.scenario import find_scenario, write_workspace
+from lanes.scenario import Run, find_scenario, write_workspace
 from lanes.staleness import ProviderAges, Today
 from lanes.unit.scenario.made_cassettes import made_document, write_cassette
 
@@ -126,3 +126,23 @@ def test_a_child_process_plays_a_session_and_leaves_notes_and_facts(tmp_path: Pa
     assert command[:3] == [sys.executable, "-m", "lanes.replay_child"]
     assert [(note["channel"], note["class"]) for note in answers] == [("session-log", "scripted")] * 4
     assert (facts["consumed"], facts["entries"], facts["unmatched"], facts["level"]) == (4, 4, 0, "undated")
+
+
+def test_cassettes_57_a_divergence_inside_a_child_process_fails_the_test_with_its_difference(tmp_path: Path) -> None:
+    workspace, sessions = tmp_path / "workspace", tmp_path / "sessions"
+    workspace.mkdir()
+    sessions.mkdir()
+    channels, observation = opened("replay", tmp_path, Today(NOW))
+    child = channels.recorded_child(LOGS / "compact-history", places=workspace_places(workspace))
+    program = Program(workspace, sessions, child.base_url, environ={"OPENAI_API_KEY": DUMMY_KEY})
+    command = child.command(program.arguments(Run("Another task.")))
+    ended = subprocess.run(command, env=program.environment(), cwd=workspace, check=False, capture_output=True)
+
+    with pytest.raises(ScenarioError) as caught:
+        channels.close()
+
+    facts: Any = observation.to_json()["cassette"]
+    assert (ended.returncode, facts["unmatched"], facts["consumed"]) == (1, 1, 0)
+    assert "session.jsonl, entry 1 (turn 1 step 1): sent body differs from the recorded one" in str(caught.value)
+    assert 'is "Another task."' in str(caught.value)
+    assert str(caught.value).count("CASSETTE_LEFT") == 4
