@@ -19,7 +19,7 @@ PASSED_SHOWN = 10
 _FAILURE_LINES = 6
 _MEANINGS: dict[Status, str] = {
     "passed": "every test of it passed at its first attempt, and nothing of it was left out",
-    "not run": "of at least one part nothing was attempted, and no part is worse",
+    "not run": "for at least one part nothing was attempted, and no part is worse",
     "stale": "it passed, but on a recording that is too old or no longer fits",
     "blocked": "at least one part could not be judged for reasons outside the code, and no part is worse",
     "flaky": "at least one part passed only after a failed attempt, or two observations of it disagree",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lanes.record import JsonObject, Record
 from reports.cells import Reason, Status, worst
@@ -121,12 +122,18 @@ def _find_conflict(every: Sequence[Seen]) -> list[str]:
 
 
 def _properties(record: Record) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = [("record", record.record_id), ("class", record.provenance)]
+    found: list[tuple[str, str]] = [("class", record.provenance)]
     found += [("claim", claim_id) for claim_id in record.claim_ids]
     for group, names in _GROUPS:
         facts: JsonObject = getattr(record, group) or {}
-        for name in names:
+        for name in names if facts else ():
             value = facts.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool):
                 found.append((f"{group}.{name}", str(value)))
-    return tuple(found)
+    return ("record", record.record_id), *_shared(tuple(found))
+
+
+@lru_cache(maxsize=16_384)
+def _shared(found: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The same facts of many records are kept once."""
+    return found

@@ -39,7 +39,7 @@ def test_the_worst_part_and_all_counts_are_told_with_attempts_failure_and_record
 def test_a_cell_without_evidence_is_explained_by_its_reason(evidence: Evidence) -> None:
     text = explain_claim(evidence.fold(evidence.bundle(lane="real", not_run_code="no-key", canary_start="")), CLAIM)
 
-    assert "Real API (live): not run: no key\n  it reads 'not run' because of at least one part nothing was" in text
+    assert "Real API (live): not run: no key\n  it reads 'not run' because for at least one part nothing was" in text
 
 
 def test_a_lane_that_the_claim_does_not_ask_for_is_said_to_be_none(evidence: Evidence) -> None:
