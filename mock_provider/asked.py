@@ -73,7 +73,7 @@ class Asked:
 
     Shape: messages holds system prompts too, wherever the dialect keeps them. headers have lower-case names.
     form tells which of the dialect's addresses was used. said_bytes is the size of all that messages say, where it is
-    known already, else None.
+    known already, else None. has_call_ids False: calls of the answer will come back without their ids.
     """
 
     dialect: str
@@ -88,6 +88,7 @@ class Asked:
     extra_fields: tuple[str, ...] = ()
     form: str = ""
     said_bytes: int | None = None
+    has_call_ids: bool = True
 
     @property
     def last_user(self) -> AskedMessage | None:

@@ -237,7 +237,7 @@ class Decider:
         if again is not None:
             said = again.pattern.said
         elif reply is not None and not plan.is_broken and self._play.playback.remembers:
-            said = reply.as_message(has_ids=dialect.has_call_ids)
+            said = reply.as_message(has_ids=dialect.has_call_ids and asked.has_call_ids)
         cursor = taken.cursor
         note = Note(
             cursor.conversation.name,
@@ -265,7 +265,8 @@ class Decider:
         conversation, client = cursor.conversation.name, cursor.client
         sealed = None
         if self._play.playback.remembers:
-            sealed = self._play.playback.seal(history, self._patterns.said(filled, taken, dialect))
+            has_ids = dialect.has_call_ids and asked.has_call_ids
+            sealed = self._play.playback.seal(history, self._patterns.said(filled, taken, has_ids=has_ids))
         note = Note(conversation, client, taken.item, step, sealed)
         return Decision(filled, note, conversation, client, step, True, None, None, asked.extra_fields)
 

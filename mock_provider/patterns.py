@@ -94,7 +94,7 @@ class Patterns:
         if key is None or plan.is_waiting or plan.is_broken or reply.calls:
             return plan
         mark = mark_of(taken.step.number, dialect.id_kind, 0)
-        said = reply.as_message(has_ids=dialect.has_call_ids)
+        said = reply.as_message()
 
         def watched(actions: Iterable[Action]) -> Iterator[Action]:
             sends: list[Send] = []
@@ -121,10 +121,10 @@ class Patterns:
         tells = asked.wants_usage or self._script.flavour != "openai"
         return place, dialect.name, asked.model, count_input(asked) if tells else 0, dialect.stream_key(asked)
 
-    def said(self, filled: Filled, taken: Taken, dialect: Dialect) -> AskedMessage:
-        """What the client will send back of an answer."""
+    def said(self, filled: Filled, taken: Taken, *, has_ids: bool) -> AskedMessage:
+        """What the client will send back of an answer, with the ids of its calls or without."""
         said = filled.pattern.said
-        if not said.calls or not dialect.has_call_ids:
+        if not said.calls or not has_ids:
             return said
         own = filled.pattern.own_calls
         calls = tuple(
@@ -140,13 +140,15 @@ class Patterns:
         if counted and reply.counts is not None:
             other = replace(reply, counts=replace(reply.counts, input=_TELLING))
             telling = dialect.whole(asked, other).decode("utf-8", "surrogatepass")
-            pattern = self._pattern(telling, reply, taken, dialect, has_counts=True)
+            pattern = self._pattern(telling, reply, taken, asked, dialect, has_counts=True)
             filled = Filled(pattern, derive_digits(self._script, taken, pattern.marks), counted)
             if filled.body() == text.encode("utf-8", "surrogatepass"):
                 return pattern, True
-        return self._pattern(text, reply, taken, dialect, has_counts=False), not counted
+        return self._pattern(text, reply, taken, asked, dialect, has_counts=False), not counted
 
-    def _pattern(self, text: str, reply: Reply, taken: Taken, dialect: Dialect, *, has_counts: bool) -> Pattern:
+    def _pattern(
+        self, text: str, reply: Reply, taken: Taken, asked: Asked, dialect: Dialect, *, has_counts: bool
+    ) -> Pattern:
         """Make a template of an answer. With has_counts, what looks like a count behind all ids is taken for one."""
         ids: dict[str, tuple[str, int]] = {reply.id: (dialect.id_kind, 0)}
         own: set[int] = set()
@@ -176,7 +178,7 @@ class Patterns:
             has_request_id=bool(dialect.request_id_header),
             marks=tuple(mark_of(taken.step.number, kind, number) for kind, number in marks),
             offsets=offsets,
-            said=reply.as_message(has_ids=dialect.has_call_ids),
+            said=reply.as_message(has_ids=dialect.has_call_ids and asked.has_call_ids),
             own_calls=frozenset(own),
             spelled_bytes=len(spelled % filler) - len(offsets),
             count_format=b"%d" * len(offsets),

@@ -74,6 +74,7 @@ class Wordings:
             asked.extra_fields,
             asked.form,
             None if size is None else size + longer,
+            asked.has_call_ids,
         )
         return reworded, False
 

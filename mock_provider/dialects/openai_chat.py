@@ -17,6 +17,7 @@ from mock_provider.dialects.openai_chat_history import read_history
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_embeddings import embed
 from mock_provider.dialects.openai_flavours import FLAVOURS, error, finish_fields, reasoning_fields, usage_of
+from mock_provider.dialects.openai_functions import asks_old_way, finish_of_old, function_names, spell_call
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_tool_rules import read_tools
 from mock_provider.json_values import JsonObject, encode_json
@@ -60,7 +61,7 @@ def read(received: Received) -> Asked | Refusal:
         "openai_chat",
         model,
         messages,
-        offered.names,
+        offered.names or function_names(body),
         is_stream,
         body,
         received.headers,
@@ -69,6 +70,7 @@ def read(received: Received) -> Asked | Refusal:
         extra,
         "",
         said_bytes,
+        not asks_old_way(body),
     )
 
 
@@ -89,7 +91,10 @@ def whole(asked: Asked, reply: Reply) -> bytes:
     message |= flavour.message
     if reply.refusal:
         message["refusal"] = reply.refusal
-    if reply.calls:
+    is_old = bool(reply.calls) and asks_old_way(asked.body)
+    if is_old:
+        message |= spell_call(reply.calls)
+    elif reply.calls:
         custom = read_tools(asked.body.get("tools")).custom
         message["tool_calls"] = [_whole_call(call, is_custom=call.name in custom) for call in reply.calls]
     answer: JsonObject = {
@@ -102,7 +107,7 @@ def whole(asked: Asked, reply: Reply) -> bytes:
                 "index": index,
                 "message": message,
                 "logprobs": chat_logprobs(asked, {"content": reply.text, "refusal": reply.refusal}),
-                **finish_fields(reply.flavour, reply.finish),
+                **finish_fields(reply.flavour, finish_of_old(reply.finish) if is_old else reply.finish),
                 **flavour.choice,
             }
             for index in range(asked.choices)
@@ -113,13 +118,17 @@ def whole(asked: Asked, reply: Reply) -> bytes:
     return encode_json({**answer, "system_fingerprint": "fp_mock", **flavour.answer})
 
 
+_LOOKED_AT = frozenset({"logprobs", "tools", "functions"})
+
+
 def answer_key(asked: Asked) -> Hashable:
-    """What `whole` looks at: how many answers, probabilities, tools that take free text."""
+    """What `whole` looks at: how many answers, probabilities, tools that take free text, the form of calls."""
     body = asked.body
-    if "logprobs" not in body and "tools" not in body:
+    if _LOOKED_AT.isdisjoint(body):
         return asked.choices
     return (
         asked.choices,
+        asks_old_way(body),
         body.get("logprobs") is True,
         str(body.get("top_logprobs")),
         read_tools(body.get("tools")).custom,

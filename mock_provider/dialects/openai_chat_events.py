@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from mock_provider.asked import Asked
 from mock_provider.dialects.codec import Counts, Reply, SaidCall
 from mock_provider.dialects.openai_flavours import FLAVOURS, finish_fields, reasoning_fields, usage_of
+from mock_provider.dialects.openai_functions import asks_old_way, finish_of_old
 from mock_provider.dialects.openai_logprobs import logprobs_of
 from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.faults import Die, Item, Send, Wait
@@ -79,6 +80,7 @@ class _Writer:
         self._flavour = FLAVOURS[reply.flavour]
         self._calls = iter(reply.calls)
         self._custom = custom_names(asked.body.get("tools"))
+        self._is_old = bool(reply.calls) and asks_old_way(asked.body)
         self._has_logprobs = asked.body.get("logprobs") is True
         fields = encode_json(self._fields())[:-1]
         self._opening = b"data: " + fields + b',"choices":[{"index":%d,"delta":' % index
@@ -117,8 +119,9 @@ class _Writer:
         yield self._chunk({"role": "assistant", "content": ""}, is_piece=False)
         for part in self._reply.parts:
             yield from self._part(part)
-        if self._reply.finish is not None:
-            yield Send(self._opening + b"{}" + self._beside_delta(self._reply.finish, None) + self._closing)
+        finish = finish_of_old(self._reply.finish) if self._is_old else self._reply.finish
+        if finish is not None:
+            yield Send(self._opening + b"{}" + self._beside_delta(finish, None) + self._closing)
 
     def usage(self, counts: Counts) -> Send:
         """The closing chunk, without choices except where the service keeps an empty one."""
@@ -141,7 +144,11 @@ class _Writer:
         elif isinstance(part, Reasoning):
             yield from self._reasoning(part.text)
         elif isinstance(part, ToolCall):
-            yield from self._call(next(self._calls))
+            call = next(self._calls)
+            if not self._is_old:
+                yield from self._call(call)
+            elif call is self._reply.calls[0]:
+                yield from self._old_call(call)
         elif isinstance(part, AtGate):
             yield Wait(part.name)
         elif isinstance(part, Break):
@@ -168,6 +175,11 @@ class _Writer:
             return error_fields(part)
         error: JsonObject = {"code": part.code or part.kind, "message": part.message}
         return {**self._fields(), "choices": [self._plain_choice("error")], **self._flavour.chunk, "error": error}
+
+    def _old_call(self, call: SaidCall) -> Iterator[Item]:
+        yield self._chunk({"function_call": {"name": call.name, "arguments": ""}})
+        for piece in split_text(call.arguments, self._reply.stream.split):
+            yield self._chunk({"function_call": {"arguments": piece}})
 
     def _call(self, call: SaidCall) -> Iterator[Item]:
         """A call opens with id and name, its arguments follow in fragments."""

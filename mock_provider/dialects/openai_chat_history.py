@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from mock_provider.asked import AskedCall, AskedMessage, AskedResult, Role
 from mock_provider.dialects.openai_chat_rules import refuse_message
+from mock_provider.dialects.openai_functions import read_call
 from mock_provider.dialects.openai_tool_rules import is_good_name
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.known import Growing, fold
@@ -30,6 +31,7 @@ _PLAIN_ROLES: Mapping[object, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
+_CALLING = frozenset({"tool_calls", "function_call"})
 
 # Messages, the names of the calls made last, those that wait for a result, the size of all that is said; None when
 # something is wrong.
@@ -53,7 +55,7 @@ def _hear(heard: Heard, messages: Sequence[Json]) -> Heard:
         if not isinstance(message, dict):
             return None
         role, content = message.get("role"), message.get("content")
-        if type(content) is str and "tool_calls" not in message and type(role) is str:
+        if type(content) is str and type(role) is str and _CALLING.isdisjoint(message):
             plain = _PLAIN_ROLES.get(role)
             if plain is not None:
                 if waiting:
@@ -71,7 +73,7 @@ def _hear(heard: Heard, messages: Sequence[Json]) -> Heard:
                 size += len(content) if content.isascii() else size_bytes((content,))
                 continue
         calls = _usual_calls(message.get("tool_calls")) if role == "assistant" and not waiting else None
-        if calls is not None and (content is None or type(content) is str):
+        if calls is not None and (content is None or type(content) is str) and message.get("function_call") is None:
             asked = AskedMessage("assistant", (content,) if content else (), calls)
         elif refuse_message(message, 0):
             return None
@@ -84,7 +86,7 @@ def _hear(heard: Heard, messages: Sequence[Json]) -> Heard:
             waiting = tuple(one for one in waiting if one != call_id)
         elif waiting:
             return None
-        elif asked.calls:
+        elif message.get("tool_calls"):
             waiting = tuple([call.id for call in asked.calls])
             if len(set(waiting)) < len(waiting):
                 return None
@@ -115,7 +117,8 @@ def _usual_calls(calls: Json) -> tuple[AskedCall, ...] | None:
 def _read_message(message: JsonObject, role: str, names: Mapping[str, str]) -> AskedMessage:
     texts, images = _texts(message.get("content"))
     if _ROLES[role] != "tool":
-        return AskedMessage(_ROLES[role], texts, _calls(message.get("tool_calls")), (), images)
+        calls = _calls(message.get("tool_calls")) or read_call(message.get("function_call"))
+        return AskedMessage(_ROLES[role], texts, calls, (), images)
     call_id = str(message.get("tool_call_id", ""))
     result = AskedResult(call_id, names.get(call_id, str(message.get("name", ""))), "\n".join(texts))
     return AskedMessage("tool", (), (), (result,), images)

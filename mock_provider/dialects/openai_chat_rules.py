@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mock_provider.asked import Refusal
+from mock_provider.dialects.openai_functions import refuse_functions, refuse_old_message
 from mock_provider.dialects.openai_refusals import (
     empty,
     listed,
@@ -94,6 +95,7 @@ def refuse_body(body: JsonObject, offered: Offered, *, has_sound_messages: bool)
         or (None if has_sound_messages else _messages(body))
         or refuse_tools(body, offered)
         or refuse_tool_choice(body, offered)
+        or (refuse_functions(body) if "functions" in body or "function_call" in body else None)
         or _options(body)
         or refuse_response_format(body)
     )
@@ -138,11 +140,10 @@ def refuse_message(message: JsonObject, at: int) -> Refusal | None:
         if not isinstance(message["tool_call_id"], str):
             return wrong_type(f"{here}.tool_call_id", "a string", message["tool_call_id"])
     calls = message.get("tool_calls")
-    if calls is not None:
+    problem = refuse_old_message(message, here)
+    if problem is None and calls is not None:
         problem = _calls(calls, here, role)
-        if problem:
-            return problem
-    return _content(message, role, at, has_calls=bool(calls))
+    return problem or _content(message, role, at, has_calls=bool(calls))
 
 
 def _content(message: JsonObject, role: str, at: int, *, has_calls: bool) -> Refusal | None:

@@ -31,7 +31,12 @@ CHAT: st.SearchStrategy[Json] = st.fixed_dictionaries(
         "role": st.sampled_from(["user", "assistant", "assistant", "tool", "tool", "system", "function", "other", 1]),
         "content": CHAT_CONTENT,
     },
-    optional={"tool_calls": st.lists(CHAT_CALL, max_size=2) | st.none(), "tool_call_id": IDS, "name": st.just("f")},
+    optional={
+        "tool_calls": st.lists(CHAT_CALL, max_size=2) | st.none(),
+        "tool_call_id": IDS,
+        "name": st.just("f"),
+        "function_call": st.sampled_from([None, {"name": "f", "arguments": "{}"}, {"name": "f"}, 1]),
+    },
 )
 
 BLOCK: st.SearchStrategy[Json] = st.one_of(
