@@ -28,13 +28,13 @@ from lanes.expected import diff_json
 from lanes.interaction import Interaction, canonical_json, check_fields, damaged, digest_of, request_view
 from lanes.normalize import Json, Place
 from lanes.piece_stream import PieceStream, cut, cut_at_events
+from lanes.played_answer import MISS_STATUS, PlayedAnswer
 from lanes.recorded_origin import weights_of
 from lanes.redaction import Redactor
 
 FORMAT_VERSION = 1
 MAX_INTERACTIONS = 1000  # a story with more requests is two stories
 SEARCHED = 50  # exchanges that are compared to find the nearest one; it only helps people
-MISS_STATUS = 400  # real clients do not retry it, so the mistake shows at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +92,6 @@ def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transie
     )
     check_ids([interaction.origin for interaction in interactions], name)
     return CassetteFile(path=path, name=name, digest=digest_of(data), interactions=interactions)
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedAnswer:
-    """One request a player saw, for the evidence."""
-
-    ordinal: int
-    request_digest: str
-    answer_digest: str | None
-    status: int
-    answer_class: str
-    reported_model: str | None
-    provider_id: str | None
-    live_proof_digest: str | None = None
 
 
 class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):

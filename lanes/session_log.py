@@ -17,12 +17,12 @@ from typing import cast
 
 import httpx
 
-from lanes.cassette import MISS_STATUS, PlayedAnswer
 from lanes.errors import CassetteError
 from lanes.expected import diff_json
 from lanes.interaction import canonical_json, digest_of
 from lanes.normalize import Json, Place, replace_places
 from lanes.piece_stream import PieceStream
+from lanes.played_answer import MISS_STATUS, PlayedAnswer
 from lanes.recorded_calls import RecordedCall
 from lanes.recorded_log import RecordedSession, SessionRecord, load_recorded_session
 from lanes.recorded_script import compose_script
