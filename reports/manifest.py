@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import cast
 
 from lanes.claims import Claims
 from lanes.errors import EvidenceError
-from lanes.record import Json, JsonObject, Subject, digest_json, group_to_json
+from lanes.record import Json, JsonObject, Subject, digest_bytes, group_to_json
 from lanes.record_form import subject_from_json
 from reports.admit import Admission
 
@@ -44,10 +43,19 @@ def digest_rules(claims: Claims, admission: Admission) -> dict[str, str]:
     wanted = [{name: value for name, value in asdict(claim).items() if name != "line"} for claim in claims]
     rows = {name: asdict(row) for name, row in admission.providers.items()}
     return {
-        "claims": digest_json(cast("Json", wanted)),
-        "providers": digest_json(cast("Json", rows)),
+        "claims": digest_bytes(_spelled(wanted)),
+        "providers": digest_bytes(_spelled(rows)),
         "trust store": admission.trust_store,
     }
+
+
+def _spelled(value: object) -> bytes:
+    """Rules in one spelling, whatever types their values have: what JSON has no form for is its text."""
+
+    def plain(found: object) -> object:
+        return sorted(map(str, found)) if isinstance(found, frozenset | set) else str(found)
+
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=plain).encode("ascii")
 
 
 def render_manifest(manifest: Manifest) -> str:
