@@ -192,7 +192,10 @@ def test_edge68_hostile_texts_are_texts_and_nothing_of_them_runs(browser: Browse
     page.evaluate("() => { for (const each of document.querySelectorAll('details')) each.open = true; }")
 
     assert (page.title(), watched.said) == ("Evidence board, 4f0c2a1", [])
-    assert page.evaluate("() => document.querySelectorAll('img, iframe, object, svg:not(.bar, .strip), script').length") == 1
+    assert (
+        page.evaluate("() => document.querySelectorAll('img, iframe, object, svg:not(.bar, .strip), script').length")
+        == 1
+    )
     shown = str(page.evaluate("() => document.body.innerText"))
     plain = [text for text in HOSTILE if text.isprintable() and len(text) < 100]
     assert [text for text in plain if text not in shown] == []
