@@ -6,12 +6,13 @@ and says so; only one that ran everything may call a recording an orphan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lanes.bundle import Bundle
 from lanes.bundle_reading import read_bundle
 from lanes.policy import LanePolicy
+from lanes.record import JsonObject
 from lanes.subject import commit_times
 
 FOLDER = "cassettes"
@@ -35,12 +36,32 @@ def kept_names(root: Path) -> tuple[str, ...]:
     return tuple(sorted(path.relative_to(root).as_posix() for path in (*files, *folders)))
 
 
-def unused_notes(root: Path, folder: Path, policy: LanePolicy) -> tuple[tuple[str, ...], bool]:
-    """What is to be said of recordings that nobody played in the run whose bundle lies there, and whether it fails."""
+def recording_notes(root: Path, folder: Path, policy: LanePolicy) -> tuple[tuple[str, ...], bool]:
+    """What is to be said of the recordings of the run whose bundle lies there, and whether it fails.
+
+    Shape: stale ones with the command that records them anew, then those that nobody played, which alone fail.
+    """
     names = kept_names(root)
     if not has_recordings(policy) or not names:
         return (), False
     bundle = read_bundle(folder)
+    stale = tuple(dict.fromkeys(note for record in bundle.records if (note := _stale_note(record.cassette))))
+    unused, is_unused = _unused_notes(names, bundle)
+    return (*stale, *unused), is_unused
+
+
+def _stale_note(facts: JsonObject | None) -> str:
+    """That a recording is stale, why, and how it is made anew; nothing does it by itself."""
+    told = facts or {}
+    name, reasons = str(told.get("id")), told.get("stale_reasons")
+    why = [str(each) for each in reasons] if isinstance(reasons, list) else []
+    why += [f"{told.get('age_days')} days old"] if told.get("level") == "stale" else []
+    story = name.rpartition("/")[2].partition(".")[0]
+    target = "--scripted" if SESSION_LOGS in name else "--target TARGET"
+    return f"{name} is stale: {', '.join(why)}; record it anew: tox -e record -- {story} {target}" if why else ""
+
+
+def _unused_notes(names: Sequence[str], bundle: Bundle) -> tuple[tuple[str, ...], bool]:
     if why := _why_partial(bundle):
         return (f"recordings, unused: not judged: {why}",), False
     used = {str((record.cassette or {}).get("id")) for record in bundle.records}

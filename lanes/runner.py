@@ -28,7 +28,7 @@ from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, buil
 from lanes.errors import LocalModelError, UsageError
 from lanes.guard import REFUSED
 from lanes.hosted import Hosted, start_hosted
-from lanes.kept_recordings import times_of_commits, unused_notes
+from lanes.kept_recordings import recording_notes, times_of_commits
 from lanes.leftovers import TrackedFiles, remove_secrets
 from lanes.live_run import NO_WISH, LiveTarget, LiveWish, choose_targets, why_no_key
 from lanes.local_model import HOST, ModelServer, local_model, own_interpreter
@@ -280,11 +280,11 @@ class _Run:
             *(f"{path} is tracked and was changed by the lane" for path in changed),
             *(f"{path} held the value of a key and was removed" for path in leaks),
         )
-        unused, is_unused = unused_notes(request.root, self._folder, request.policy)
+        of_recordings, is_unused = recording_notes(request.root, self._folder, request.policy)
         exit_code = self._exit_code(code, void=bool(breaches)) or (EXIT_FAILED if is_unused else EXIT_PASSED)
         extra = {} if hosted is None else {"hosted": hosted.facts()}
         amend_trailer(self._folder, exit_code=exit_code, breaches=breaches, extra=extra)
-        notes = (*unused, *(() if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)))
+        notes = (*of_recordings, *(() if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)))
         if server is not None and (how := server.how_it_ended()):
             notes += (f"the model server ended before the tests did: {how}",)
         notes += () if hosted is None else hosted.notes(self._environ)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lanes.bundle import BundleHeader, BundleWriter, ExpectedItem
-from lanes.kept_recordings import kept_names, times_of_commits, unused_notes
+from lanes.kept_recordings import kept_names, recording_notes, times_of_commits
 from lanes.policy import LANES
-from lanes.record import Attempt, Record, Subject
+from lanes.record import Attempt, Json, Record, Subject
 
 REPLAY = LANES["replay"]
 PLAYED = "cassettes/openai_chat/played.yaml"
@@ -27,13 +27,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bundle(root: Path, **header: object) -> Path:
-    """The bundle of a run that played one cassette."""
+def bundle(root: Path, facts: dict[str, Json] | None = None, **header: object) -> Path:
+    """The bundle of a run that played one cassette, of which it noted these facts."""
     folder = root / "out"
     record = Record("replay", "lanes/replay/test_a.py::test_one", "run-1", "passed", attempts=(Attempt(1, "passed"),))
     whole = BundleHeader(lane="replay", run_id="run-1", subject=Subject(), expected=(ExpectedItem(record.node_id, ()),))
     writer = BundleWriter(folder, replace(whole, **header))  # type: ignore[arg-type] # fields of a header
-    writer.write(replace(record, cassette={"id": PLAYED}))
+    writer.write(replace(record, cassette={"id": PLAYED, **(facts or {})}))
     writer.close(exit_code=0, canary_end="refused")
     return folder
 
@@ -43,7 +43,7 @@ def test_names_are_those_of_evidence(root: Path) -> None:
 
 
 def test_a_whole_run_names_what_nobody_played(root: Path) -> None:
-    assert unused_notes(root, bundle(root), REPLAY) == (
+    assert recording_notes(root, bundle(root), REPLAY) == (
         (
             "cassettes/openai_chat/idle.yaml: no test of a whole run plays it [CASSETTE_UNUSED]",
             "cassettes/session-logs/idle: no test of a whole run plays it [CASSETTE_UNUSED]",
@@ -67,9 +67,17 @@ def test_a_whole_run_names_what_nobody_played(root: Path) -> None:
 def test_cassettes_61_a_run_of_a_part_says_that_unused_is_not_judged(
     root: Path, header: dict[str, object], why: str
 ) -> None:
-    assert unused_notes(root, bundle(root, **header), REPLAY) == ((f"recordings, unused: not judged: {why}",), False)
+    assert recording_notes(root, bundle(root, **header), REPLAY) == ((f"recordings, unused: not judged: {why}",), False)
 
 
 def test_a_lane_without_recordings_says_nothing_of_them(root: Path) -> None:
-    assert unused_notes(root, bundle(root), LANES["offline"]) == ((), False)
+    assert recording_notes(root, bundle(root), LANES["offline"]) == ((), False)
     assert times_of_commits(root, LANES["offline"]) == {}
+
+
+def test_a_stale_recording_is_named_with_the_command_that_records_it_anew(root: Path) -> None:
+    facts: dict[str, Json] = {"stale_reasons": ["model m-1 is retired"], "level": "stale", "age_days": 103}
+    notes, is_unused = recording_notes(root, bundle(root, facts, shard_total=2), REPLAY)
+
+    why, command = "model m-1 is retired, 103 days old", "tox -e record -- played --target TARGET"
+    assert (notes[0], is_unused) == (f"{PLAYED} is stale: {why}; record it anew: {command}", False)
