@@ -78,6 +78,8 @@ def nightly(arguments: Sequence[str], *, forge: Forge | None = None) -> tuple[st
     if options.issues:
         ask = _gh if forge is None else forge
         acts = night_acts(tonight, _open_issues(ask), "" if options.append else missed, options.where)
+        if any(act.deed == "open" for act in acts):
+            ask(("label", "create", LABEL, "--force"))  # an issue cannot have a label that the project has not
         for act in acts:
             ask(act_arguments(act))
         text += "".join(f"issue {act.deed}: {act.title}\n" for act in acts)

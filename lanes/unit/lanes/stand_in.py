@@ -180,11 +180,11 @@ class StandIn:
             return ("hm", None) if self.mood == "mumbles" else (task.split()[-1], None)
         if "check.py" in task and not results:
             self._giving_up = next(self._tasks) in self.fails_at
-            if self._giving_up:
-                return "I give up.", None
-            return "", ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"})
-        if "token.txt" in task and len(results) <= ("check.py" in task):
-            return "", ("read_file", {"path": "token.txt"})
+        if self._giving_up:
+            return "I give up.", None
+        plan = _plan(task, [_text(each["content"]) for each in messages if each["role"] == "user"])
+        if len(results) < len(plan):
+            return "", plan[len(results)]
         token = re.search(r"[0-9a-f]{16}", "".join(results))
         return f"done {token[0] if token else ''}", None
 
@@ -304,6 +304,24 @@ def copy_project(root: Path, authority: Authority, port: int) -> Project:
 def open_stand_in(folder: Path) -> StandIn:
     """A stand-in with an authority of its own."""
     return StandIn(make_authority(folder, "stand-in"))
+
+
+def _plan(task: str, asked: list[str]) -> list[tuple[str, Mapping[str, str]]]:
+    """The tool calls by which a good model does a task of the real suite."""
+    plan: list[tuple[str, Mapping[str, str]]] = []
+    words = [found[1] for each in asked if (found := re.search(r"single word (\w+) to the end of notes.txt", each))]
+    if "check.py" in task:
+        plan.append(("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"}))
+    elif "to the end of notes.txt" in task:
+        plan.append(("shell", {"command": f"printf '{words[-1]}\\n' >> notes.txt"}))
+    elif "first ask you to add" in task:
+        plan.append(("write_file", {"path": "first.txt", "content": f"{words[0]}\n"}))
+    elif "note.txt" in task:
+        plan.append(("read_file", {"path": "note.txt"}))
+        plan.append(("write_file", {"path": "answer.txt", "content": "42\n"}))
+    if "token.txt" in task:
+        plan.append(("read_file", {"path": "token.txt"}))
+    return plan
 
 
 def _as_chat(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

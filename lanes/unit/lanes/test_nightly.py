@@ -115,8 +115,9 @@ def test_a_missed_night_opens_an_issue_by_the_forge_s_own_program(root: Path) ->
 
     text, code, _complaint = run(root, "--issues", "--where", "run 7", forge=forge)
 
-    listed, opened = forge.told
+    listed, labelled, opened = forge.told
     assert (code, listed[:2], opened[:2]) == (1, ("issue", "list"), ("issue", "create"))
+    assert labelled == ("label", "create", "nightly-real", "--force")
     assert "--label=nightly-real" in opened
     assert opened[-1].endswith("hours\nrun 7")
     assert "issue open: nightly real: no night was run" in text
