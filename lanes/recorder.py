@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import difflib
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from lanes.cassette import CassettePlayer
+from lanes.environment import override_names
 from lanes.errors import CassetteError, UsageError
 from lanes.local_recording import local_way
 from lanes.local_table import LOCAL_NAME
@@ -33,7 +35,7 @@ from lanes.recording_lock import held_for_recording
 from lanes.redaction import Redactor, is_loopback, secrets_of
 from lanes.scenario import LogFacts, Scenario, find_scenario
 from lanes.sealed import SealedTransport
-from lanes.story_log import check_log, read_rows
+from lanes.story_log import check_log, read_rows, turn_failures
 from lanes.subject import current_subject
 from lanes.world import check_world
 from mock_provider.server import ServerThread
@@ -79,7 +81,9 @@ def record(
     if options.target == LOCAL_NAME:
         with local_way(scenario, environ, tell or _tell_nobody) as way:
             facts = Circumstances(recorded_at=_now(), commit=commit)
-            asyncio.run(record_cassette(scenario, way.target, {}, path, facts, witness=way.witness, around=way.around))
+            asyncio.run(
+                record_cassette(scenario, way.target, environ, path, facts, witness=way.witness, around=way.around)
+            )
         return f"{path.relative_to(root)}: recorded from {way.target.model} on this machine, and played back"
     target = choose_target(options.target, environ)
     witness = None if target.key is None else SealedTransport(_row(target))
@@ -162,7 +166,7 @@ async def record_cassette(
     Raises: CassetteError that says what went wrong; the old cassette is then left as it was.
     """
     redactor = Redactor(values=secrets_of(environ))
-    with held_for_recording(path), _folders() as (workspace, sessions):
+    with held_for_recording(path), _without_overrides(), _folders() as (workspace, sessions):
         places = workspace_places(workspace)
         facts = Circumstances(facts.recorded_at, facts.commit, places, facts.keeps_transient)
         inner = witness or httpx.AsyncHTTPTransport()
@@ -217,8 +221,10 @@ async def play_back(
 def _check_told(scenario: Scenario, workspace: Path, log: Path) -> None:
     """Check the world, and how the turns ended; the ids of tool calls are each model's own."""
     ends = LogFacts(turn_ends=scenario.log.turn_ends)
-    problems = [*check_world(scenario.world, workspace), *check_log(ends, read_rows(log))]
+    rows = read_rows(log)
+    problems = [*check_world(scenario.world, workspace), *check_log(ends, rows)]
     if problems:
+        problems += turn_failures(rows)
         raise CassetteError(
             "the story failed, nothing was stored",
             where=scenario.name,
@@ -226,6 +232,16 @@ def _check_told(scenario: Scenario, workspace: Path, log: Path) -> None:
             fix="\n".join(problems),
             code="CASSETTE_REFUSED",
         )
+
+
+@contextlib.contextmanager
+def _without_overrides() -> Iterator[None]:
+    """Take out of the environment what could aim a client elsewhere, as a lane does before its first test."""
+    taken = {name: os.environ.pop(name) for name in override_names(os.environ)}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
 
 
 @contextlib.contextmanager

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from lanes.asking import AskedStepByStep
+from lanes.cassette import load_cassette
 from lanes.channels import Channels
+from lanes.local_table import load_local_row
 from lanes.playing import Target, drive_story, workspace_places
 from lanes.policy import DUMMY_KEY
+from lanes.recorded_origin import weights_of
 from lanes.scenario import find_scenario
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
@@ -19,6 +23,10 @@ STORIES = [
     for path in sorted(CASSETTES.glob("*.yaml"))
 ]
 TARGET = Target("http://none.invalid/v1", "openai", "m-small", None)
+LOCAL = load_local_row()
+LOCAL_TARGET = Target(
+    "http://127.0.0.1:1/v1", "custom", LOCAL.model, None
+)  # as it was recorded: a server of this machine
 
 
 @pytest.fixture
@@ -38,7 +46,19 @@ async def test_a_recorded_story_plays_to_its_end_and_leaves_the_world_it_tells(
     scenario = find_scenario(path.stem)
     player = channels.cassette(path, places=workspace_places(workspace))
 
-    log = await drive_story(scenario, TARGET, {"OPENAI_API_KEY": DUMMY_KEY}, workspace, sessions, player)
+    is_local = scenario.is_for_small_models
+    around = AskedStepByStep(player, LOCAL.sampling, scenario.forced) if is_local else player
+    target, environ = (LOCAL_TARGET, {}) if is_local else (TARGET, {"OPENAI_API_KEY": DUMMY_KEY})
+
+    log = await drive_story(scenario, target, environ, workspace, sessions, around)
 
     assert player.verify() == ()
     assert [*check_world(scenario.world, workspace), *check_log(scenario.log, read_rows(log))] == []
+
+
+def test_what_the_local_model_said_counts_as_recorded() -> None:
+    found = {path.stem: load_cassette(path).interactions for path in CASSETTES.glob("small-*.yaml")}
+
+    classes = {name: {each.answer_class for each in interactions} for name, interactions in found.items()}
+    weights = {weights_of(each.origin) for interactions in found.values() for each in interactions}
+    assert (set(map(frozenset, classes.values())), weights) == ({frozenset({"recorded"})}, {LOCAL.digest})

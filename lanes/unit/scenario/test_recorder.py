@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from lanes.cassette import load_cassette
 from lanes.errors import CassetteError, ScenarioError, UsageError
+from lanes.local_channel import LocalTransport
+from lanes.local_model import RunningModel
 from lanes.log_recorder import record_session_log
 from lanes.playing import Target
 from lanes.recorded_log import load_recorded_session
+from lanes.recorded_origin import weights_of
 from lanes.recorder import choose_target, play_back, record, record_cassette
 from lanes.recording import Circumstances
+from lanes.redaction import forms_of
 from lanes.scenario import Scenario, find_scenario
 from lanes.world import FileCheck
 from mock_provider.server import ServerThread
@@ -130,3 +137,83 @@ def test_all_records_every_story_that_has_a_log_and_no_other(tmp_path: Path) -> 
 
     assert said == "cassettes/session-logs/max-tokens: recorded; the answers are scripted"
     assert _names(tmp_path / "cassettes" / "session-logs" / "max-tokens") == ["origin.json", "session.jsonl"]
+
+
+class _Leaky(httpx.AsyncBaseTransport):
+    """Plants a secret in the address and the headers of each request, as a careless client would."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, secret: str) -> None:
+        self._inner = inner
+        self._secret = secret
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        content = await request.aread()
+        told = {"authorization": f"Bearer {self._secret}", "cookie": f"sid={self._secret}", "x-api-key": self._secret}
+        headers = {**request.headers, **told}
+        url = request.url.copy_merge_params({"key": self._secret})
+        return await self._inner.handle_async_request(
+            httpx.Request(request.method, url, headers=headers, content=content, extensions=dict(request.extensions))
+        )
+
+
+def _stand_in(port: int) -> LocalTransport:
+    """The witness on the way to a stand-in for the model of this machine."""
+    return LocalTransport(RunningModel(port, 0, "m-small", "sha256:" + "a" * 64, "stand-in 1.0", {"seed": 1}))
+
+
+def _small_story(code: str) -> Scenario:
+    story = find_scenario("small-read-file")
+    text = json.dumps(story.script).replace("48213", code)
+    return replace(story, script=json.loads(text), workspace={"code.txt": f"The code is {code}.\n"}, world=())
+
+
+async def _record_small(path: Path, story: Scenario, secret: str) -> None:
+    with ServerThread(story.script) as mock:
+        port = int(mock.base_url("openai_chat").rpartition(":")[2].partition("/")[0])
+        witness = _stand_in(port)
+        target = Target(mock.base_url("openai_chat"), "custom", "m-small", None)
+        await record_cassette(
+            story,
+            target,
+            {"ACME_API_KEY": secret},
+            path,
+            FACTS,
+            witness=witness,
+            around=lambda way: _Leaky(way, secret),
+        )
+
+
+async def test_a_secret_planted_in_address_headers_request_and_answer_reaches_no_recording(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "small-read-file.yaml"
+
+    await _record_small(path, _small_story(CANARY), CANARY)  # the file holds it, so request and answer do
+
+    text = path.read_text(encoding="utf-8")
+    assert [form for form in forms_of(CANARY).values() if form in text] == []
+    assert [each.answer_class for each in load_cassette(path).interactions] == ["recorded", "recorded"]
+
+
+async def test_a_recorded_answer_carries_who_gave_it_and_when(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "small-read-file.yaml"
+
+    await _record_small(path, _small_story("48213"), CANARY)
+
+    (origin, _second) = [each.origin for each in load_cassette(path).interactions]
+    assert (origin["recorded_at"], origin["commit"], origin["host"]) == (FACTS.recorded_at, FACTS.commit, "loopback")
+    assert (weights_of(origin), origin["reported_model"]) == ("sha256:" + "a" * 64, "m-small")
+
+
+async def test_an_answer_without_counts_is_none_of_a_model_and_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "openai_chat" / "small-read-file.yaml"
+    story = _small_story("48213")
+    steps = [{**step, "usage": "none"} for step in story.script["steps"]]
+
+    with pytest.raises(CassetteError, match="shows no model: it reports no tokens"):
+        await _record_small(path, replace(story, script={**story.script, "steps": steps}), CANARY)
+
+    assert not path.exists()
+
+
+def test_a_story_that_is_too_much_for_a_small_model_is_not_tried(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="fix-test is not for so small a model"):
+        record(["fix-test", "--target", "local"], {}, tmp_path)
