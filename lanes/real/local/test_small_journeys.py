@@ -35,7 +35,7 @@ def _with_code(story: Scenario, code: str) -> Scenario:
         if not isinstance(check, FileCheck):
             return check
         equals, contains = (text and text.replace(CODE, code) for text in (check.equals, check.contains))
-        return replace(check, equals=equals, contains=contains)
+        return replace(check, file=check.file.replace(CODE, code), equals=equals, contains=contains)
 
     return replace(
         story,
