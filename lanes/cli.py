@@ -57,6 +57,7 @@ from reports.verdict import EVERYTHING, Asked
 if TYPE_CHECKING:  # the board's commands are loaded when one of them is asked for
     from lanes.board_commands import Answer
 
+INSTALL = "pip install 'five-lanes[lanes]'"
 EXIT_STOPPED = 130  # as a shell says of a program that an interrupt ended
 # Which of two exit codes says more: one that stops belief comes before one that reports a failure.
 _GRAVEST_FIRST = (EXIT_VOID, EXIT_USAGE, EXIT_FAILED, EXIT_NOTHING_RUN)
@@ -100,6 +101,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has gone; what was to be kept is in files already
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+    except ModuleNotFoundError as error:  # what only some commands need comes with an extra
+        package = (error.name or "").partition(".")[0].strip("_")
+        if package in {"", "harness", "lanes", "mock_provider", "reports"}:
+            raise
+        message = compose_message(f"the package {package} is not installed here", "USAGE", fix=INSTALL)
+        sys.stderr.write(f"{message}\n")
+        return EXIT_USAGE
     except OSError as error:  # a place that was named, or the machine itself, does not do what is asked of it
         where = str(error.filename) if error.filename is not None else "this machine"
         what, fix = error.strerror or str(error), "give a place that can be read and written: --out DIR, --root DIR"

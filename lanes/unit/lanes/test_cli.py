@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,22 @@ def test_a_damaged_file_of_evidence_is_void_and_no_traceback(
 
     streams = capsys.readouterr()
     assert (code, "void (" in streams.out, streams.err) == (3, True, "")
+
+
+def test_a_command_whose_packages_are_not_installed_says_how_to_get_them(project) -> None:
+    project.write("lanes/unit/test_a.py", "")
+    code = "import sys\nsys.modules['_pytest'] = None\nfrom lanes.cli import main\nsys.exit(main(['accept']))\n"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "the package pytest is not installed here [USAGE]\n  fix: pip install 'five-lanes[lanes]'\n",
+    )

@@ -37,12 +37,15 @@ def _must_fail(line: str) -> str:
 
 
 def copy_tree(root: Path, to: Path) -> None:
-    """Copy the tracked files as they are in the working tree."""
+    """Copy the tracked files as they are in the working tree, into a repository of their own."""
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, check=True).stdout
     for name in filter(None, os.fsdecode(listed).split("\0")):
         if (root / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, to / name)
+    git = ["git", "-C", str(to), "-c", "user.name=a reader", "-c", "user.email=reader@docs.invalid"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the tree as it is read"]):
+        subprocess.run([*git, *words], check=True)
 
 
 def run_page(page: Path, environ: Mapping[str, str], root: Path = ROOT) -> tuple[int, str]:
