@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lanes.environment import build_environment, find_strays
-from lanes.policy import DUMMY_KEY, LANES
+from lanes.policy import DUMMY_KEY, LANES, LOCAL_ENVIRONMENT, lane_of_environment
 from lanes.providers import has_key, load_providers
 
 KEYS = {"OPENAI_API_KEY": "sk-canary-0f3e9b", "DEEPSEEK_API_KEY": "sk-canary-456", "FORGE_TOKEN": "tok-canary-789"}
@@ -125,3 +125,24 @@ def test_real_29_blanks_and_placeholders_are_no_key(value: str) -> None:
 
     assert not has_key({"OPENAI_API_KEY": value}, provider)
     assert has_key({"OPENAI_API_KEY": "sk-canary-0f3e9b"}, provider)
+
+
+def test_the_lane_with_its_own_model_has_no_key_and_one_port() -> None:
+    policy = lane_of_environment(LOCAL_ENVIRONMENT)
+    found = build_environment(
+        KEYS | OTHERS,
+        policy,
+        mark=LOCAL_ENVIRONMENT,
+        home=Path("/home/lane"),
+        spool=Path("/spool"),
+        out=Path("/out"),
+        run_id="run",
+        outside="1",
+        providers=load_providers(),
+        server="127.0.0.1:4711",
+    ).variables
+
+    rule = found["LANES_GUARD"].split(";")
+    assert (KEYS.keys() & found.keys(), found["HARNESS_ALLOWED_HOSTS"]) == (set(), "127.0.0.1:4711")
+    assert (rule[0], rule[1], rule[3]) == ("real", "local", "127.0.0.1:4711")
+    assert rule[2] == "respx,vcr,mock_provider"

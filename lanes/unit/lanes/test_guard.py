@@ -128,6 +128,34 @@ def test_real_is_the_mirror_image(host: str, refused: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "refused"),
+    [
+        pytest.param(("127.0.0.1", 4711), False, id="the-port-it-started"),
+        pytest.param(("127.0.0.1", 4712), True, id="another-port"),
+        pytest.param(("127.0.0.1", 47110), True, id="a-longer-port"),
+        pytest.param(("127.0.0.2", 4711), True, id="another-loopback-address"),
+        pytest.param(("localhost", 4711), True, id="localhost"),
+        pytest.param(("93.184.216.34", 4711), True, id="public"),
+        pytest.param(("api.example.com", 443), True, id="a-provider"),
+    ],
+)
+def test_the_lane_with_its_own_model_reaches_the_one_port_that_it_started(
+    address: tuple[str, int], refused: bool
+) -> None:
+    rule = Guard("real", "local", hosts=("127.0.0.1:4711",))
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as end:
+        assert is_refused(rule, "socket.connect", end, address) is refused
+
+
+@pytest.mark.parametrize("host", ["api.example.com", "localhost", "127.0.0.1"])
+def test_the_lane_with_its_own_model_looks_no_name_up(host: str) -> None:
+    rule = Guard("real", "local", hosts=("127.0.0.1:4711",))
+
+    assert is_refused(rule, "socket.getaddrinfo", host, 4711, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
     ("module", "refused"),
     [
         pytest.param("uvloop", True, id="module"),

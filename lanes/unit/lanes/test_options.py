@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from lanes.errors import UsageError
+from lanes.live_run import LiveWish
 from lanes.options import (
+    parse_live_wish,
     parse_number,
     parse_out,
     parse_root,
@@ -15,6 +17,7 @@ from lanes.options import (
     parse_shard,
     parse_workers,
 )
+from lanes.policy import LOCAL_ENVIRONMENT, LanePolicy, lane_of_environment, lane_policy
 
 LONG = "9" * 5_000  # Python itself refuses to make a number of that many digits
 
@@ -100,3 +103,23 @@ def test_evidence_lies_in_a_folder_that_is_there_or_can_be(root: Path, name: str
     assert not (root / "to").exists()
     with pytest.raises(UsageError, match=said):
         parse_out(root, name)
+
+
+def wish_of(policy: LanePolicy, **given: str) -> LiveWish:
+    texts = [given.get(name) for name in ("target", "model", "attempts", "budget_usd")]
+    return parse_live_wish(policy, *texts)
+
+
+def test_the_lane_with_its_own_model_takes_a_number_of_attempts_and_no_other_word_for_models() -> None:
+    local = lane_of_environment(LOCAL_ENVIRONMENT)
+
+    assert wish_of(local, attempts="7").attempts == 7
+    with pytest.raises(UsageError, match="--model, --budget-usd is for hosted models"):
+        wish_of(local, model="m", budget_usd="1")
+
+
+def test_the_model_of_this_machine_as_a_target_names_its_environment() -> None:
+    with pytest.raises(UsageError) as refused:
+        wish_of(lane_policy("real"), target="local")
+
+    assert refused.value.fix == "tox -e real-local"

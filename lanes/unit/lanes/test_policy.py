@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lanes.errors import UsageError
-from lanes.policy import ENVIRONMENTS, LANES, check_marker, lane_policy, weakest
+from lanes.policy import ENVIRONMENTS, LANES, LOCAL_ENVIRONMENT, check_marker, lane_of_environment, lane_policy, weakest
 
 
 def test_the_lanes_stand_in_the_order_of_the_columns() -> None:
@@ -107,3 +107,10 @@ def test_an_environment_that_fills_no_column_is_no_lane() -> None:
 )
 def test_mixed_answers_have_the_class_of_the_weakest(classes: tuple[str, ...], expected: str) -> None:
     assert weakest(classes) == expected
+
+
+def test_the_model_of_this_machine_is_asked_in_the_lane_real_with_no_key_and_no_network() -> None:
+    local, real = lane_of_environment(LOCAL_ENVIRONMENT), LANES["real"]
+
+    assert (local.name, local.ceiling, local.retries, local.text) == (real.name, real.ceiling, real.retries, real.text)
+    assert (local.network, local.keyless, local.is_live, local.suite) == ("local", True, True, "lanes/real/local")
