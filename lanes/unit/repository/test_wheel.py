@@ -46,3 +46,10 @@ def test_each_package_says_that_it_is_typed(wheel_names: tuple[str, ...], packag
 def test_the_data_files_that_the_lanes_read_are_in_the_wheel(wheel_names: tuple[str, ...]) -> None:
     expected = {"lanes/claims.toml", "lanes/providers.toml", "lanes/startup/sitecustomize.py"}
     assert expected - set(wheel_names) == set()
+
+
+def test_what_a_new_project_is_given_is_in_the_wheel_whole(wheel_names: tuple[str, ...]) -> None:
+    templates = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lanes" / "templates").iterdir()}
+
+    assert len(templates) > 10
+    assert templates - set(wheel_names) == set()
