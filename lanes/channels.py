@@ -196,7 +196,7 @@ class Channels:
         the budget was spent before it began was not run.
         """
         self._check("live")
-        from lanes.live_run import load_live_run, stopped, why_spent
+        from lanes.live_run import claim_scope, load_live_run, provider_scope, stopped, why_spent
         from lanes.sealed import SealedTransport
 
         row, spool = _provider(provider), self._observation.spool
@@ -204,8 +204,9 @@ class Channels:
         if trouble is not None:
             raise (NotRun if trouble.code == "budget" else Blocked)(trouble.code, trouble.text)
         run = load_live_run(spool)
-        purse = None if run is None else run.purse(spool, row, f"test {self._observation.node_id}")
-        if run is not None and (spent := why_spent(run, spool)):
+        claims = [claim_scope(each) for each in self._observation.claim_ids]
+        purse = None if run is None else run.purse(spool, row, f"test {self._observation.node_id}", *claims)
+        if run is not None and (spent := why_spent(run, spool, (provider_scope(row.name), *claims))):
             raise NotRun("budget", spent)
         transport = SealedTransport(row, purse=purse, tell=self._hear(row.name))
         self._open.callback(self._take_live, transport)

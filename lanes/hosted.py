@@ -16,8 +16,10 @@ from pathlib import Path
 
 from lanes.budget import RUN, total_of
 from lanes.environment import override_names
-from lanes.live_run import PREFLIGHT_FILE, LiveRun, LiveTarget, LiveWish, write_live_run
+from lanes.live_run import PREFLIGHT_FILE, LiveRun, LiveTarget, LiveWish, part_limits, write_live_run
 from lanes.prices import usd_text
+from lanes.project import claims_of, load_project
+from lanes.providers import Provider
 from lanes.record import Json, JsonObject
 from lanes.spool import read_document
 
@@ -84,10 +86,16 @@ class Hosted:
 
 
 def start_hosted(
-    targets: Sequence[LiveTarget], wish: LiveWish, spool: Path, variables: Mapping[str, str], root: Path
+    targets: Sequence[LiveTarget],
+    wish: LiveWish,
+    spool: Path,
+    variables: Mapping[str, str],
+    root: Path,
+    providers: Sequence[Provider],
 ) -> Hosted:
     """Leave the plan in the spool and fly the preflight, which leaves what it found there."""
-    run = LiveRun(tuple(targets), wish.attempts, wish.budget_usd, time.monotonic())
+    limits = part_limits(providers, claims_of(load_project(root)), wish.attempts)
+    run = LiveRun(tuple(targets), wish.attempts, wish.budget_usd, time.monotonic(), limits)
     write_live_run(spool, run)
     command = [sys.executable, "-m", "lanes.preflight"]
     with contextlib.suppress(subprocess.TimeoutExpired):  # it has left no word then, and who finds none asks nobody

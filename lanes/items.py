@@ -273,7 +273,8 @@ def observation_of(item: pytest.Item) -> Observation:
 
 def renew_observation(item: pytest.Item, run: LaneRun) -> None:
     """Start observing the item anew, for its first or its next attempt."""
-    item.stash[_OBSERVATION] = Observation(item.nodeid, spool=run.spool, secret=run.secret)
+    claims = run.claims.ids_for(item.nodeid, _marked_claims(item))
+    item.stash[_OBSERVATION] = Observation(item.nodeid, spool=run.spool, secret=run.secret, claim_ids=claims)
     item.stash.setdefault(_REASON, ("", ""))
     del item.stash[_REASON]  # why an earlier attempt came to nothing says nothing about the next one
 

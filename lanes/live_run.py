@@ -9,11 +9,12 @@ import difflib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from lanes.budget import RUN, Ask, Limits, total_of, why_refused
+from lanes.claims import Claims
 from lanes.errors import UsageError
 from lanes.guard import SPOOL_VARIABLE
 from lanes.ledger import LEDGER_FILE, Ledger, Purse
@@ -28,6 +29,7 @@ _STOPPED = "stopped-{}.json"
 DEFAULT_BUDGET_USD = Decimal(1)  # the journeys of one provider cost some cents; ten times that is a mistake to notice
 MAX_BUDGET_USD = Decimal(10_000)
 MAX_ATTEMPTS = 100
+RUNAWAY_FACTOR = 50  # so many times its expected cost a claim may take; the worst case of one answer is ten of them
 MAX_REQUESTS = 2_000  # of one run; a loop that asks for ever ends here also where it costs nothing
 MAX_WALL_S = 2_400  # five minutes less than the nightly job has, so that what was seen by then is published
 
@@ -61,6 +63,7 @@ class LiveTarget:
 class LiveRun:
     """One run as it was planned.
 
+    Shape: limits are what single providers and claims may take, in USD by their scope in the ledger.
     Units: started_s is the machine's steady clock in seconds.
     """
 
@@ -68,17 +71,19 @@ class LiveRun:
     attempts: int = 0
     budget_usd: Decimal = DEFAULT_BUDGET_USD
     started_s: float = 0.0
+    limits: Mapping[str, Decimal] = field(default_factory=dict)
 
     def ledger(self, spool: Path) -> Ledger:
         """The ledger that all processes of the run share."""
-        limits = {RUN: Limits(usd=self.budget_usd, requests=MAX_REQUESTS, wall_s=MAX_WALL_S)}
-        return Ledger(spool / LEDGER_FILE, limits)
+        whole = Limits(usd=self.budget_usd, requests=MAX_REQUESTS, wall_s=MAX_WALL_S)
+        parts = {scope: Limits(usd=usd) for scope, usd in self.limits.items()}
+        return Ledger(spool / LEDGER_FILE, {RUN: whole, **parts})
 
     def purse(self, spool: Path, provider: Provider, *scopes: str) -> Purse:
         """What a conversation with a provider may take, on the account of these scopes too."""
         return Purse(
             self.ledger(spool),
-            (f"provider {provider.name}", *scopes),
+            (provider_scope(provider.name), *scopes),
             provider.models,
             provider.max_out_tokens,
             lambda: time.monotonic() - self.started_s,
@@ -138,6 +143,7 @@ def write_live_run(spool: Path, run: LiveRun) -> None:
         "attempts": run.attempts,
         "budget_usd": str(run.budget_usd),
         "started_s": run.started_s,
+        "limits": {scope: str(usd) for scope, usd in run.limits.items()},
     }
     write_document(spool / LIVE_FILE, document)
 
@@ -147,7 +153,7 @@ def load_live_run(spool: Path) -> LiveRun | None:
     document = read_document(spool / LIVE_FILE)
     if document is None:
         return None
-    rows = document["targets"]
+    rows, limits = document["targets"], document["limits"]
     return LiveRun(
         tuple(LiveTarget(str(each["provider"]), str(each["model"])) for each in rows if isinstance(each, Mapping))
         if isinstance(rows, list)
@@ -155,6 +161,7 @@ def load_live_run(spool: Path) -> LiveRun | None:
         int(str(document["attempts"])),
         Decimal(str(document["budget_usd"])),
         float(str(document["started_s"])),
+        {scope: Decimal(str(usd)) for scope, usd in limits.items()} if isinstance(limits, Mapping) else {},
     )
 
 
@@ -168,8 +175,27 @@ def live_targets(environ: Mapping[str, str] = os.environ) -> tuple[tuple[Provide
     return tuple((by_name[each.provider], each.model) for each in run.targets if each.provider in by_name)
 
 
-def why_spent(run: LiveRun, spool: Path) -> str:
-    """Why nothing is left for another test; empty while something is.
+def provider_scope(name: str) -> str:
+    """The account of a provider in the ledger."""
+    return f"provider {name}"
+
+
+def claim_scope(claim_id: str) -> str:
+    """The account of a claim in the ledger."""
+    return f"claim {claim_id}"
+
+
+def part_limits(providers: Sequence[Provider], claims: Claims, attempts: int) -> dict[str, Decimal]:
+    """What single providers and claims may take: what the table says, and many times what a claim says it costs."""
+    found = {provider_scope(each.name): each.budget_usd for each in providers if each.budget_usd is not None}
+    for claim in claims:
+        if claim.expected_usd is not None:
+            found[claim_scope(claim.id)] = Decimal(claim.expected_usd) * RUNAWAY_FACTOR * max(attempts, 1)
+    return found
+
+
+def why_spent(run: LiveRun, spool: Path, scopes: Sequence[str] = ()) -> str:
+    """Why nothing is left for another test on these accounts; empty while something is.
 
     Shape: a test that finds nothing left was not run, and one that runs out of it is blocked; so the least that a
     request can take is asked for here, and not the worst case of the first one.
@@ -177,9 +203,10 @@ def why_spent(run: LiveRun, spool: Path) -> str:
     ledger = run.ledger(spool)
     ask = Ask((RUN,), Decimal(0), 0, time.monotonic() - run.started_s)
     entries = ledger.entries()
-    spent = total_of(entries, RUN)
-    if run.budget_usd <= spent.usd + spent.reserved_usd:
-        return f"${spent.usd + spent.reserved_usd:.6f} of ${run.budget_usd} are spent or reserved"
+    for scope, limit in {RUN: run.budget_usd, **run.limits}.items():
+        total = total_of(entries, scope)
+        if scope in {RUN, *scopes} and limit <= total.usd + total.reserved_usd:
+            return f"{scope}: ${total.usd + total.reserved_usd:.6f} of ${limit} are spent or reserved"
     return why_refused(ledger.limits, entries, ask)
 
 

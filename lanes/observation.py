@@ -9,7 +9,7 @@ import difflib
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -60,8 +60,9 @@ class Observation:
     Shape: `token` is known to this item and the children its channels start; a note without it is void.
     """
 
-    def __init__(self, node_id: str, *, spool: Path, secret: str) -> None:
+    def __init__(self, node_id: str, *, spool: Path, secret: str, claim_ids: Sequence[str] = ()) -> None:
         self.node_id = node_id
+        self.claim_ids = tuple(claim_ids)
         self.spool = spool
         self.token = hmac.new(secret.encode(), node_id.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
         self._answers: list[JsonObject] = []

@@ -48,7 +48,7 @@ _OPTIONAL_TEXTS = ("priced_on", "authority", "model_family")
 _DAYS = {"fresh_days": FRESH_DAYS, "stale_days": STALE_DAYS}
 _PRICE_FIELDS = ("in", "cached", "out")
 _FIELDS = frozenset({*_TEXTS, "sends_date"})
-_OPTIONAL = frozenset({*_OPTIONAL_TEXTS, *_DAYS, "models", "retired", "max_out_tokens"})
+_OPTIONAL = frozenset({*_OPTIONAL_TEXTS, *_DAYS, "budget_usd", "models", "retired", "max_out_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class Provider:
     Shape: `key` is the name of the variable, never its value; `id_pattern` is empty where the provider gives no ids.
     `models` are those that may be asked for, each with its price or None where nobody knows it; `retired` those that a
     recording may not be of any more. `authority` is a file beside the table with the one certificate authority that a
-    private endpoint is verified against, empty for the locked ones.
+    private endpoint is verified against, empty for the locked ones. `budget_usd` is what one run may spend on it, None
+    for no limit beside that of the run.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Provider:
     max_out_tokens: int = MAX_OUT_TOKENS
     authority: str = ""
     model_family: str = ""
+    budget_usd: Decimal | None = None
 
     @property
     def host(self) -> str:
@@ -184,6 +186,7 @@ class _Row:
             models=MappingProxyType(models),
             retired=self._texts("retired"),
             max_out_tokens=self._number("max_out_tokens", MAX_OUT_TOKENS, 10**6),
+            budget_usd=self._budget(),
             fresh_days=self._number("fresh_days", FRESH_DAYS, FRESH_DAYS),
             stale_days=self._number("stale_days", STALE_DAYS, STALE_DAYS),
         )
@@ -241,6 +244,16 @@ class _Row:
             return value
         fix = "a row may tighten the rule of all recordings and never loosen it" if name in _DAYS else ""
         raise self._fail(name, f"{name} is {value!r:.200}", f"a whole number from 1 to {most}", fix)
+
+    def _budget(self) -> Decimal | None:
+        value = self._row.get("budget_usd")
+        if value is None:
+            return None
+        if isinstance(value, int | Decimal) and not isinstance(value, bool):
+            amount = Decimal(value)
+            if amount.is_finite() and 0 < amount < MAX_PRICE_USD:
+                return amount
+        raise self._fail("budget_usd", f"budget_usd is {value!r:.200}", "an amount of USD above 0, as 0.50")
 
     def _models(self) -> dict[str, Price | None]:
         tables = self._row.get("models", {})

@@ -268,7 +268,7 @@ class _Run:
         variables = {**environment.variables, PARENT_VARIABLE: str(os.getpid())}
         hosted: Hosted | None = None
         if not request.policy.keyless:
-            hosted = start_hosted(self._targets, request.live, self._spool, variables, request.root)
+            hosted = start_hosted(self._targets, request.live, self._spool, variables, request.root, self._providers)
         process_id, code = _run_to_the_end(command, variables, request.root)
         guard_breaches = self._guard_breaches(process_id)
         changed = tracked.changed() if request.policy.keyless else ()

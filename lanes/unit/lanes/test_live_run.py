@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from lanes.budget import RUN, Ask
+from lanes.claims import Claim, Claims
 from lanes.errors import UsageError
 from lanes.live_run import (
     LiveRun,
@@ -17,6 +19,7 @@ from lanes.live_run import (
     live_targets,
     load_live_run,
     parse_budget,
+    part_limits,
     why_no_key,
     why_spent,
     write_live_run,
@@ -98,7 +101,7 @@ def test_an_amount_is_read_exactly() -> None:
 
 
 def test_the_processes_of_a_run_read_what_was_planned(tmp_path: Path) -> None:
-    run = LiveRun((LiveTarget("openai", "gpt-4.1"),), 5, Decimal("0.5"), 12.5)
+    run = LiveRun((LiveTarget("openai", "gpt-4.1"),), 5, Decimal("0.5"), 12.5, {"claim a.b": Decimal("0.2")})
 
     write_live_run(tmp_path, run)
 
@@ -117,4 +120,20 @@ def test_a_budget_that_is_spent_runs_no_further_test(tmp_path: Path) -> None:
     before = why_spent(run, tmp_path)
     run.ledger(tmp_path).reserve(Ask((RUN,), Decimal("0.01"), 1))
 
-    assert (before, why_spent(run, tmp_path)) == ("", "$0.010000 of $0.01 are spent or reserved")
+    assert (before, why_spent(run, tmp_path)) == ("", "run: $0.010000 of $0.01 are spent or reserved")
+
+
+def test_providers_and_claims_have_accounts_of_their_own(tmp_path: Path) -> None:
+    claim = Claim("a.claim", "It holds.", "none", (), ("real",), expected_usd="0.02", owner="us")
+    cheap = replace(PROVIDERS[0], budget_usd=Decimal("0.5"))
+
+    limits = part_limits([cheap, PROVIDERS[1]], Claims({claim.id: claim}), 3)
+    run = LiveRun((), budget_usd=Decimal(9), started_s=1e12, limits=limits)
+    run.ledger(tmp_path).reserve(Ask((RUN, "claim a.claim"), Decimal(3), 1))
+
+    assert limits == {"provider deepseek": Decimal("0.5"), "claim a.claim": Decimal(3)}
+    assert [why_spent(run, tmp_path, (each,)) for each in ("provider deepseek", "claim a.claim", "claim b.c")] == [
+        "",
+        "claim a.claim: $3.000000 of $3.00 are spent or reserved",
+        "",
+    ]

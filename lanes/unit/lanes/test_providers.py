@@ -73,6 +73,8 @@ def test_the_committed_table_is_sound_and_its_hosts_are_reached_by_tls_only() ->
         pytest.param(ROW, ROW + 'authority = "a.pem"\n', "authority is 'a.pem'", id="public-with-an-authority"),
         pytest.param(ROW, ROW + 'priced_on = "spring"\n', "priced_on is 'spring'", id="no-day-of-prices"),
         pytest.param(ROW, ROW + "max_out_tokens = true\n", "max_out_tokens is True", id="true-is-no-number"),
+        pytest.param(ROW, ROW + "budget_usd = 0\n", "budget_usd is 0", id="budget-of-nothing"),
+        pytest.param(ROW, ROW + "budget_usd = inf\n", "budget_usd is Decimal('Infinity')", id="budget-without-end"),
         pytest.param(ROW, ROW + "[deepseek.models.other]\n", "model is 'm'", id="model-not-listed"),
         pytest.param(ROW, ROW + "models = 7\n", "models is 7", id="models-no-tables"),
         pytest.param(ROW, ROW + "[deepseek.models]\nm = 7\n", "model 'm' is 7", id="model-no-table"),
