@@ -287,8 +287,10 @@ def _odd_values(provider: Provider) -> Iterator[tuple[str, str, str]]:
     for name, pattern, expected in _FORMS:
         if not pattern.fullmatch(found := getattr(provider, name)):
             yield name, found, expected
-    if not _is_address(provider.base_url, only_tls=provider.peers == "global"):
-        yield "base_url", provider.base_url, "https://HOST/…, without a port, a name or a query"
+    is_public = provider.peers == "global"
+    if not _is_address(provider.base_url, with_port=not is_public):
+        port = "without a port, " if is_public else "with a port where it needs one, without "
+        yield "base_url", provider.base_url, f"https://HOST/…, {port}a name or a query; no answer counts without TLS"
     try:
         re.compile(provider.id_pattern)
     except (re.error, RecursionError) as error:
@@ -303,12 +305,12 @@ def _odd_values(provider: Provider) -> Iterator[tuple[str, str, str]]:
         yield "model", provider.model, "a model that is not retired"
 
 
-def _is_address(text: str, *, only_tls: bool) -> bool:
+def _is_address(text: str, *, with_port: bool) -> bool:
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:  # brackets or a port that are none
         return False
     is_plain = not (parts.username or parts.password or parts.query or parts.fragment) and "@" not in parts.netloc
-    scheme_fits = parts.scheme == "https" or (parts.scheme == "http" and not only_tls)
-    return is_plain and scheme_fits and bool(_HOST.fullmatch(parts.hostname or "")) and (port is None or not only_tls)
+    is_host = bool(_HOST.fullmatch(parts.hostname or ""))
+    return is_plain and parts.scheme == "https" and is_host and (port is None or with_port)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -81,6 +82,33 @@ def test_a_counterfeit_is_given_away_by_the_rules_that_are_meant_for_it(
     found = {refusal.code for refusal in all_refusals(record, admission)}
 
     assert (record.verdict, codes - found) == ("passed", set())
+
+
+@pytest.mark.parametrize(
+    ("provider", "codes"),
+    [
+        pytest.param("acme", {"host", "peer", "trust"}, id="A3-A4-A5-a-vendor-s-name-for-what-answered-here"),
+        pytest.param("nobody", {"host"}, id="A3-a-provider-that-is-not-in-the-table"),
+    ],
+)
+def test_a_smaller_model_under_another_name_is_void(
+    records: Mapping[str, Record], admission: Admission, provider: str, codes: set[str]
+) -> None:
+    honest = records["test_honest"]
+
+    found = {
+        each.code for each in all_refusals(replace(honest, model={**honest.model, "provider": provider}), admission)
+    }
+
+    assert codes - found == set()
+
+
+def test_A1_evidence_about_another_commit_is_void(records: Mapping[str, Record], admission: Admission) -> None:
+    honest = records["test_honest"]
+    other = replace(honest, subject=replace(honest.subject, commit="4f0c2a1"))
+
+    assert [each.code for each in all_refusals(honest, admission)] == []
+    assert [each.code for each in all_refusals(other, admission)] == ["subject"]
 
 
 def test_all_of_them_are_void_on_the_board_and_the_honest_one_alone_counts(

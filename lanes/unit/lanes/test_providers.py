@@ -22,6 +22,7 @@ peers = "global"
 """
 
 
+PRIVATE = ROW.replace("api.deepseek.com", "10.0.0.5:8000").replace('"global"', '"private"')
 DATED = 'priced_on = "2031-03-04"\n'
 PRICED = "[deepseek.models.m]\nin = 0.28\ncached = 0.028\nout = 0.42\n"
 
@@ -46,6 +47,9 @@ def test_the_committed_table_is_sound_and_its_hosts_are_reached_by_tls_only() ->
         pytest.param("https://api", "https://[api", "base_url is 'https://[api", id="bracket"),
         pytest.param(".com", ".com:port", "base_url is 'https://api.deepseek.com:port'", id="port-no-number"),
         pytest.param(".com", ".com:8443", "base_url is 'https://api.deepseek.com:8443'", id="another-port"),
+        pytest.param(
+            ROW, PRIVATE.replace("https://", "http://"), "base_url is 'http://10.0.0.5:8000", id="private-without-tls"
+        ),
         pytest.param("https://", "https://me@", "base_url is 'https://me@api", id="user"),
         pytest.param("https://", "https:/", "base_url is 'https:/api", id="no-host"),
         pytest.param("api.deepseek.com", "api deepseek", "base_url is", id="host-with-a-space"),
@@ -150,6 +154,15 @@ def test_a_private_endpoint_may_bring_an_authority_that_is_a_certificate(tmp_pat
 
     with pytest.raises(UsageError, match=r"the authority 'own.pem' cannot be used"):
         trust_store_digest(provider, path)
+
+
+def test_a_private_endpoint_may_have_a_port(tmp_path: Path) -> None:
+    path = tmp_path / "providers.toml"
+    path.write_text(PRIVATE, "utf-8")
+
+    (provider,) = load_providers(path)
+
+    assert (provider.host, provider.port, provider.peers) == ("10.0.0.5", 8000, "private")
 
 
 def test_the_trust_store_has_a_digest() -> None:
