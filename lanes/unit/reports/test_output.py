@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from datetime import UTC, datetime
@@ -271,3 +272,10 @@ def test_recordings_are_part_of_what_configured_a_run(tmp_path: Path) -> None:
     after = configuration_digests(tmp_path)
 
     assert (before.keys(), before == after) == ({"cassettes"}, False)
+
+
+def test_a_fold_leaves_the_garbage_collector_as_it_was(out: Path, evidence: Evidence) -> None:
+    was_at_work = gc.isenabled()
+    build(out, evidence)
+
+    assert gc.isenabled() == was_at_work
