@@ -127,26 +127,46 @@ class Difference:
 
 @dataclass(slots=True)
 class Outcome:
-    """What comparing gave: nothing in differences means that the request fits."""
+    """What comparing gave: nothing in differences means that the request fits.
+
+    Shape: is_brief says that nobody reads the differences, which then need not tell what they are.
+    """
 
     differences: list[Difference] = field(default_factory=list)
     groups: dict[str, str] = field(default_factory=dict)
+    is_brief: bool = False
 
 
 _NOTHING_WANTED = Outcome()
+_ANY = Difference("", "", "")
+
+
+def try_fit(expect: Expect | None, asked: Asked) -> Mapping[str, str] | None:
+    """The groups that can be copied from a request that fits, None for one that does not. Raises: PatternTooSlow."""
+    if expect is None:
+        return _NOTHING_WANTED.groups
+    outcome = Outcome([], {}, is_brief=True)
+    _texts(expect, asked, outcome)
+    if not outcome.differences:
+        _compare_rest(expect, asked, outcome)
+    return None if outcome.differences else outcome.groups
 
 
 def compare(expect: Expect | None, asked: Asked) -> Outcome:
-    """Hold a request against conditions. Raises: PatternTooSlow."""
+    """Hold a request against conditions, and say where it differs. Raises: PatternTooSlow."""
     if expect is None:
         return _NOTHING_WANTED
     outcome = Outcome()
     _texts(expect, asked, outcome)
+    _compare_rest(expect, asked, outcome)
+    return outcome
+
+
+def _compare_rest(expect: Expect, asked: Asked, outcome: Outcome) -> None:
     _offers(expect, asked, outcome)
     for rule in expect.results:
         _result(rule, asked, outcome)
     _document(expect, asked, outcome)
-    return outcome
 
 
 def _check(outcome: Outcome, field_name: str, rule: TextRule, texts: Iterable[str]) -> None:
@@ -160,6 +180,9 @@ def _check(outcome: Outcome, field_name: str, rule: TextRule, texts: Iterable[st
         if groups is not None:
             outcome.groups.update(groups)
             return
+    if outcome.is_brief:
+        outcome.differences.append(_ANY)
+        return
     if not found:
         shown = "none"
     elif len(found) == 1:

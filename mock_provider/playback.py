@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mock_provider.asked import Asked, AskedMessage, history_digests
-from mock_provider.expect import Difference, Expect, compare
+from mock_provider.expect import Difference, Expect, compare, try_fit
 from mock_provider.match import (
     NEAREST_LIMIT,
     Naming,
@@ -60,9 +60,6 @@ class Taken:
     step: Step
     use: int
     groups: Mapping[str, str]
-
-
-_NO_GROUPS: Mapping[str, str] = {}
 
 
 class History:
@@ -178,19 +175,17 @@ class Playback:
         while item < len(items):
             here = items[item]
             if isinstance(here, Step):
-                if here.expect is None:
-                    return Taken(cursor, item, here, request, _NO_GROUPS)
-                outcome = compare(here.expect, asked)
-                if not outcome.differences:
-                    return Taken(cursor, item, here, request, outcome.groups)
-                tried.append((here, outcome.differences))
+                groups = try_fit(here.expect, asked)
+                if groups is not None:
+                    return Taken(cursor, item, here, request, groups)
+                tried.append((here, compare(here.expect, asked).differences))
                 may_pass = here.is_optional or (here.repeat is None and uses > 0)
             else:
                 for step in self._candidates(here, asked):
                     if counts.get(step.number, 0) < (step.repeat or 1):
-                        outcome = compare(step.expect, asked)
-                        if not outcome.differences:
-                            return Taken(cursor, item, step, request, outcome.groups)
+                        groups = try_fit(step.expect, asked)
+                        if groups is not None:
+                            return Taken(cursor, item, step, request, groups)
                 unused = [step for step in here.steps if counts.get(step.number, 0) < (step.repeat or 1)]
                 tried += [(step, compare(step.expect, asked).differences) for step in unused[:NEAREST_LIMIT]]
                 may_pass = not _missing(here, counts)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from mock_provider.asked import Asked, AskedMessage
-from mock_provider.expect import Expect, TextRule, compare
+from mock_provider.expect import Expect, TextRule, try_fit
 
 Item = TypeVar("Item")
 Source: TypeAlias = Literal["system", "last_user", "user", "any_message", "model"]
@@ -42,7 +42,7 @@ class Selection(Generic[Item]):
         found: list[Item] = []
         for item in self.candidates(asked):
             expect = self._expect_of(item)
-            if expect is not None and not compare(expect, asked).differences:
+            if expect is not None and try_fit(expect, asked) is not None:
                 found.append(item)
         return found
 
