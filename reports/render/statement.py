@@ -22,7 +22,8 @@ def render_statement(board: Board, column: Column, digests: Mapping[str, str]) -
 
     Shape: digests is name to SHA-256 in hexadecimal, of what configured the run; the column's bundles stand beside
     them, each by the digest of its three files. PASSED only when every claim the column asks for passed; WARNED with
-    names when any is not run, stale or flaky; FAILED when any failed or is blocked.
+    names when any is not run, stale or flaky, and for a tree that differs from its commit; FAILED when any failed or
+    is blocked.
     """
     cells = {row.claim.id: row.cells[column.id] for row in board.rows if column.lane in row.claim.required}
     read = {claim: status_of(cell) for claim, cell in cells.items() if cell is not None}
@@ -32,14 +33,18 @@ def render_statement(board: Board, column: Column, digests: Mapping[str, str]) -
     failed = sorted(claim for claim, status in read.items() if status in ("failed", "blocked"))
     warned = sorted(claim for claim, status in read.items() if status in ("not run", "stale", "flaky"))
     passed = sorted(claim for claim, status in read.items() if status == "passed")
-    is_whole = bool(passed) and not failed and not warned and not column.is_partial
+    is_whole = bool(passed) and not failed and not warned and not column.is_partial and not board.subject.dirty
     configuration = sorted(digests.items())
     configuration += [
         (f"bundle {number}", each.removeprefix("sha256:")) for number, each in enumerate(column.bundles, 1)
     ]
+    name = f"commit of column {column.id}"
+    if board.subject.dirty:
+        name += ", changed in the work tree"
+        configuration.append(("changes in the work tree", board.subject.dirty_digest.removeprefix("sha256:")))
     statement: dict[str, Json] = {
         "_type": STATEMENT,
-        "subject": [{"name": f"commit of column {column.id}", "digest": {"gitCommit": board.subject.commit}}],
+        "subject": [{"name": name, "digest": {"gitCommit": board.subject.commit}}],
         "predicateType": PREDICATE,
         "predicate": {
             "result": "FAILED" if failed else "PASSED" if is_whole else "WARNED",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from reports.render.ctrf import render_ctrf
 from reports.render.html import render_html
 from reports.render.json_board import render_json
 from reports.render.junit import render_column
+from reports.render.markdown import render_column as render_column_page
 from reports.render.markdown import render_markdown
 from reports.render.statement import render_statement
 from reports.render.text import render_text
@@ -219,3 +221,42 @@ def test_edge70_terminal_and_summary_count_as_the_board_does(board: Board, outpu
         cells = Counter(cells_of(board, column))
         order = ("passed", "failed", "flaky", "stale", "blocked", "not run")
         assert "/".join(str(cells[status]) for status in order) in re.sub(r"\s+", " ", text)
+
+
+DIRTY: dict[str, Any] = {
+    "text": lambda board, column: "dirty" in render_text(board),
+    "markdown": lambda board, column: "dirty" in render_markdown(board),
+    "column": lambda board, column: "dirty" in render_column_page(board, column),
+    "page": lambda board, column: "<dt>work tree</dt><dd>dirty, sha256:9</dd>" in render_html(board),
+    "json": lambda board, column: json.loads(render_json(board))["subject"]["dirty"],
+    "junit": lambda board, column: 'name="subject.dirty" value="true"' in render_column(board, column),
+    "ctrf": lambda board, column: json.loads(render_ctrf(board, column))["results"]["extra"]["lanes"]["subject"][
+        "dirty"
+    ],
+    "statement": lambda board, column: "changed in the work tree" in str(render_statement(board, column, {})),
+}
+
+
+@pytest.mark.parametrize("output", DIRTY)
+def test_edge51_evidence_of_a_changed_tree_carries_the_mark_through_every_output(
+    evidence: Evidence, output: str
+) -> None:
+    subject = replace(evidence.subject, dirty=True, dirty_digest="sha256:9")
+    record = evidence.record("unit", subject=subject)
+    dirty = evidence.fold(evidence.bundle(record, subject=subject), admission=evidence.admission(subject=subject))
+    clean = evidence.fold(evidence.bundle(evidence.record("unit")))
+
+    told = [bool(DIRTY[output](board, board.column("unit"))) for board in (dirty, clean)]
+    assert told == [True, False]
+
+
+def test_a_statement_about_a_changed_tree_never_says_passed(evidence: Evidence) -> None:
+    subject = replace(evidence.subject, dirty=True, dirty_digest="sha256:9")
+    claims = evidence.claims(evidence.claim(required=("unit",), optional=()))
+    results = []
+    for about in (subject, evidence.subject):
+        bundle = evidence.bundle(evidence.record("unit", subject=about), subject=about)
+        board = evidence.fold(bundle, claims=claims, admission=evidence.admission(subject=about))
+        results.append(json.loads(str(render_statement(board, board.column("unit"), {})))["predicate"]["result"])
+
+    assert results == ["WARNED", "PASSED"]
