@@ -45,6 +45,7 @@ def test_each_package_says_that_it_is_typed(wheel_names: tuple[str, ...], packag
 
 def test_the_data_files_that_the_lanes_read_are_in_the_wheel(wheel_names: tuple[str, ...]) -> None:
     expected = {"lanes/claims.toml", "lanes/providers.toml", "lanes/startup/sitecustomize.py"}
+    expected |= {f"reports/render/page/board.{kind}" for kind in ("html", "css", "js")}
     assert expected - set(wheel_names) == set()
 
 
