@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -62,7 +65,7 @@ def test_a_project_keeps_every_byte_of_its_configuration_and_is_installed_as_it_
     assert started.extended == (".gitignore", "pyproject.toml")
     assert text.startswith(own)
     assert tomllib.loads(text)["tool"]["lanes"]["package"] == "mine"
-    assert (tmp_path / ".gitignore").read_text("utf-8") == "build/\n.tox/\n__pycache__/\nreports/out/\n"
+    assert (tmp_path / ".gitignore").read_text("utf-8") == "build/\n.tox/\n.venv\n__pycache__/\nreports/out/\n"
     assert "\npackage = editable\n" in (tmp_path / "tox.ini").read_text("utf-8")
 
 
@@ -123,3 +126,40 @@ def test_the_workflows_of_both_forges_run_the_four_lanes_and_a_closing_job_that_
     assert all(len(each.partition("@")[2]) == 40 for each in uses)
     assert gitlab["lane"]["parallel"]["matrix"] == [{"LANE": list(KEYLESS)}]
     assert gitlab["board"]["when"] == "always"
+
+
+CONFIGURED = """
+import json, sys
+from tox.config.cli.parse import get_options
+from tox.session.state import State
+
+arguments = ["config", "-c", sys.argv[1], "--workdir", sys.argv[2]]
+state = State(get_options(*arguments), arguments)
+found = {"env_list": list(state.conf.core["env_list"].envs)}
+for name in (*found["env_list"], "real"):
+    conf = state.envs[name].conf
+    commands, deps = [list(each.args) for each in conf["commands"]], "\\n".join(conf["deps"].lines())
+    found[name] = [sorted(conf["pass_env"]), commands, deps]
+sys.stdout.write(json.dumps(found))
+"""
+
+
+def test_tox_reads_what_was_written_and_lets_a_key_into_the_real_lane_alone(tmp_path: Path) -> None:
+    start_project(Wish(tmp_path / "project"))
+
+    done = subprocess.run(
+        [sys.executable, "-c", CONFIGURED, str(tmp_path / "project/tox.ini"), str(tmp_path / "work")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    with_key = {name for name, told in found.items() if name != "env_list" and any("KEY" in each for each in told[0])}
+    assert found["env_list"] == [*KEYLESS, "report"]
+    assert with_key == {"real"}
+    assert [found[lane][1] for lane in (*KEYLESS, "real")] == [
+        [["python", "-m", "lanes", "run", lane]] for lane in (*KEYLESS, "real")
+    ]
+    assert ["vcrpy" in found[lane][2] for lane in (*KEYLESS, "real")] == [False, False, True, False, False]
