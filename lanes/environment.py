@@ -95,9 +95,14 @@ def build_environment(
     providers: Sequence[Provider],
     shard: str = "1/1",
     server: str = "",
+    addresses: Sequence[str] = (),
     package: str = LOOP_PACKAGE,
 ) -> LaneEnvironment:
-    """Build the environment of a lane from the one it was started in; server is the HOST:PORT it started itself."""
+    """Build the environment of a lane from the one it was started in.
+
+    Shape: server is the HOST:PORT it started itself; addresses are those, as ADDRESS:PORT, that the names of private
+    endpoints lead to: the guard lets them through and no other private one.
+    """
     names = _KEPT | _KEPT_WITHOUT_KEY if policy.keyless else _KEPT
     kept = {name: value for name, value in environ.items() if name in names or name.startswith("LC_")}
     keys = {name for name, value in environ.items() if is_key_name(name) and value.strip()}
@@ -121,7 +126,7 @@ def build_environment(
         SPOOL_VARIABLE: str(spool),
         PACKAGE_VARIABLE: package,
         OUTER_VARIABLE: outside,
-        GUARD_VARIABLE: encode_rule(policy.name, policy.network, refused_modules(policy), hosts),
+        GUARD_VARIABLE: encode_rule(policy.name, policy.network, refused_modules(policy), (*hosts, *addresses)),
     }
     return LaneEnvironment(variables, len(keys - kept.keys()), secrets)
 

@@ -6,6 +6,7 @@ Room: the runner alone comes in. It asks no model itself; what does is a process
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import time
@@ -83,6 +84,21 @@ class Hosted:
             for scope in ranked[:DEAREST]
             if sums[scope].usd + sums[scope].reserved_usd > Decimal(0)
         ]
+
+
+def private_addresses(targets: Sequence[LiveTarget], providers: Sequence[Provider]) -> tuple[str, ...]:
+    """Where the names of the private endpoints that are asked lead to now, as ADDRESS:PORT.
+
+    Shape: a name that leads nowhere has none; whoever asks it then says so.
+    """
+    asked = {each.provider for each in targets}
+    found: set[str] = set()
+    for each in providers:
+        if each.name in asked and each.peers == "private":
+            with contextlib.suppress(OSError):
+                told = socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
+                found.update(f"{address[0]}:{each.port}" for *_rest, address in told)
+    return tuple(sorted(found))
 
 
 def start_hosted(

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from lanes.providers import authorities_digest
 
-NAMES = ("api.acme.example", "*.wild.example", "10.0.0.5", "127.0.0.1")
+NAMES = ("api.acme.example", "*.wild.example", "10.0.0.5", "127.0.0.1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)

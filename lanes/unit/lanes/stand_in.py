@@ -44,7 +44,7 @@ max_out_tokens = 1000
 {models}
 
 [messages]
-base_url = "https://127.0.0.1:{port}/v1"
+base_url = "https://localhost:{port}/v1"
 path_prefix = "/v1/"
 dialect = "anthropic_messages"
 key = "MESSAGES_API_KEY"
