@@ -45,6 +45,7 @@ def _with_code(story: Scenario, code: str) -> Scenario:
     )
 
 
+@pytest.mark.timeout(900)  # on a busy machine: what is tried here is the model, and not how fast it is
 @pytest.mark.parametrize("story", STORIES)
 async def test_a_small_model_leaves_the_world_that_the_story_tells(
     story: Scenario, channels: Channels, tmp_path: Path
