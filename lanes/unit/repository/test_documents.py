@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 import subprocess
+import textwrap
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lanes.unit.repository.documents import ROOT, Block, blocks, commands, pages, problem_of
 from lanes.unit.repository.run_documents import run_page, script_of
@@ -127,3 +133,17 @@ def test_the_commands_of_a_page_run_in_order_in_one_shell_in_a_copy(tmp_path: Pa
 
     assert (ended, said.startswith("== page.md:3\n== page.md:10\n")) == (code, True)
     assert not (tmp_path / "told.txt").exists()
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "python": ast.parse,
+    "toml": tomllib.loads,
+    "json": json.loads,
+    "yaml": yaml.safe_load,
+}
+EXAMPLES = [block for page in pages() for block in blocks(page) if block.info[:1] and block.info[0] in READERS]
+
+
+@pytest.mark.parametrize("block", EXAMPLES, ids=name_of)
+def test_every_example_of_a_page_can_be_read_in_its_language(block: Block) -> None:
+    assert READERS[block.info[0]](textwrap.dedent(block.text)) is not None
