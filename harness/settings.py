@@ -47,7 +47,7 @@ PROVIDERS: Mapping[str, Provider] = {
         "deepseek",
         "openai_chat",
         "https://api.deepseek.com/v1",
-        "deepseek-chat",
+        "deepseek-flash",
         "DEEPSEEK_API_KEY",
         "DEEPSEEK_BASE_URL",
     ),

@@ -24,7 +24,7 @@ def route(environ: dict[str, str], flags: Flags | None = None) -> tuple[str, str
         pytest.param(
             {"DEEPSEEK_API_KEY": "k"},
             Flags(),
-            ("deepseek", "deepseek-chat", "https://api.deepseek.com/v1", "k"),
+            ("deepseek", "deepseek-flash", "https://api.deepseek.com/v1", "k"),
             id="the-provider-whose-key-is-set",
         ),
         pytest.param(
