@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from lanes.asking import AskedStepByStep
-from lanes.cassette import load_cassette
 from lanes.channels import Channels
 from lanes.local_table import load_local_row
 from lanes.playing import Target, drive_story, workspace_places
 from lanes.policy import DUMMY_KEY
-from lanes.recorded_origin import weights_of
 from lanes.scenario import find_scenario
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
@@ -54,11 +52,3 @@ async def test_a_recorded_story_plays_to_its_end_and_leaves_the_world_it_tells(
 
     assert player.verify() == ()
     assert [*check_world(scenario.world, workspace), *check_log(scenario.log, read_rows(log))] == []
-
-
-def test_what_the_local_model_said_counts_as_recorded() -> None:
-    found = {path.stem: load_cassette(path).interactions for path in CASSETTES.glob("small-*.yaml")}
-
-    classes = {name: {each.answer_class for each in interactions} for name, interactions in found.items()}
-    weights = {weights_of(each.origin) for interactions in found.values() for each in interactions}
-    assert (set(map(frozenset, classes.values())), weights) == ({frozenset({"recorded"})}, {LOCAL.digest})

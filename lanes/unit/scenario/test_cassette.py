@@ -14,8 +14,9 @@ from vcr.serializers import yamlserializer
 from lanes.cassette import CassettePlayer, load_cassette
 from lanes.errors import CassetteError
 from lanes.interaction import canonical_json, seal_of
+from lanes.local_table import load_local_row
 from lanes.normalize import places_of
-from lanes.recorded_origin import proof_digest
+from lanes.recorded_origin import proof_digest, weights_of
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.redaction import Redactor
 from lanes.witness import played_notes
@@ -425,3 +426,11 @@ async def test_each_answer_carries_the_proof_of_its_own_exchange(two_equal: Path
 
 def test_canonical_json_keeps_types_apart() -> None:
     assert len({canonical_json(value) for value in (1, 1.0, True, "1", None)}) == 5
+
+
+def test_what_the_local_model_said_is_recorded_from_the_committed_weights() -> None:
+    folder = Path(__file__).parents[3] / "cassettes" / "openai_chat"
+    found = [each for path in sorted(folder.glob("small-*.yaml")) for each in load_cassette(path).interactions]
+
+    assert {each.answer_class for each in found} == {"recorded"}, [each.doubt for each in found]
+    assert {weights_of(each.origin) for each in found} == {load_local_row().digest}
