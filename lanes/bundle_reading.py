@@ -239,7 +239,7 @@ def _parse(data: bytes) -> Any:
 
     Raises: ValueError, RecursionError.
     """
-    return json.loads(data, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+    return _DECODER.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
 
 
 def _refuse(text: str) -> NoReturn:
@@ -253,6 +253,9 @@ def _finite(text: str) -> float:
 
 def _whole(text: str) -> int:
     return int(text) if len(text) <= _MAX_DIGITS else _refuse(f"{text[:40]}…")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
 
 
 def _bytes_of(path: Path) -> bytes:

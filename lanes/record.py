@@ -75,6 +75,8 @@ BLOCKING_REASONS = frozenset(
     }
 )
 
+# Made once: every line of evidence is spelled and digested by it.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _RANK: Mapping[str, int] = {"scripted": 0, "recorded": 1, "live": 2}
 _VOLATILE = frozenset(
     {
@@ -265,8 +267,7 @@ PLAIN_FIELDS = (
 
 def canonical_json(value: Json) -> bytes:
     """The one spelling of a JSON value: sorted keys, no spaces, ASCII with escapes (lone surrogates too)."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.encode("ascii")
+    return _CANONICAL.encode(value).encode("ascii")
 
 
 def digest_bytes(data: bytes) -> str:

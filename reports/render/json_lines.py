@@ -16,6 +16,8 @@ from reports.render.characters import as_unicode
 
 _SUSPECT = re.compile(r"\\u(d[89a-f]|fff[ef])")  # halves of pairs, also those of whole characters, and non-characters
 
+_SORTED = json.JSONEncoder(sort_keys=True, ensure_ascii=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Late:
@@ -44,8 +46,8 @@ def _written(value: Value, depth: int, open_levels: int) -> Iterator[str]:
     elif value and isinstance(value, list) and depth <= open_levels:
         yield from _members("[]", ((None, each) for each in value), depth, open_levels)
     else:
-        text = json.dumps(value, sort_keys=True, ensure_ascii=True)
-        yield json.dumps(_cleaned(value), sort_keys=True, ensure_ascii=True) if _SUSPECT.search(text) else text
+        text = _SORTED.encode(value)
+        yield _SORTED.encode(_cleaned(value)) if _SUSPECT.search(text) else text
 
 
 def _members(brackets: str, entries: Iterable[tuple[str | None, Value]], depth: int, open_levels: int) -> Iterator[str]:
