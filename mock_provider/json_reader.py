@@ -15,7 +15,7 @@ from mock_provider.json_values import Json, JsonObject
 from mock_provider.known import KnownList
 from mock_provider.runs import AFTER_TEXT, Run
 from mock_provider.spelling import Spelling
-from mock_provider.strict_json import DECODER, parse, parse_fast
+from mock_provider.strict_json import DECODER, FAST, parse
 
 MIN_BYTES = 1024  # below, parsing costs less than looking for what is known
 MAX_REMEMBERED_BYTES = 2 << 20  # of lists as spelled, about thrice that parsed: a hundred agents with their histories
@@ -310,7 +310,7 @@ class _Walk:
         if end <= start:
             return None
         try:
-            values = parse_fast(b"[%b]" % self._data[start:end])
+            values = FAST.read(b"[%b]" % self._data[start:end])
         except (ValueError, RecursionError):
             return None
         return values if isinstance(values, list) and values else None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from mock_provider.json_values import Json
 
+WORTH_BYTES = 64 << 10  # read before; most tests ask less
 _OTHER_ENCODINGS = (
     b"\0",
     b"\xef",
@@ -45,21 +46,40 @@ def parse_strictly(data: bytes) -> Json:
     return value
 
 
-def _choose_fast() -> Callable[[bytes], Json]:
-    try:
-        import msgspec
-    except ImportError:
-        return parse_strictly
-    decode: Callable[[bytes], Json] = msgspec.json.Decoder().decode
-    return decode
+class FastReader:
+    """The fastest reader there is, loaded once there is something to gain: loading takes as long as reading a megabyte.
+
+    Shape: read raises ValueError or RecursionError also for some documents that parse_strictly reads.
+    """
+
+    __slots__ = ("_left_bytes", "read")
+
+    def __init__(self) -> None:
+        self._left_bytes = WORTH_BYTES
+        self.read: Callable[[bytes], Json] = self._read_first
+
+    def load(self) -> None:
+        """Load it, where it is installed."""
+        try:
+            import msgspec
+        except ImportError:
+            self.read = parse_strictly
+        else:
+            self.read = msgspec.json.Decoder().decode
+
+    def _read_first(self, data: bytes) -> Json:
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0:
+            self.load()
+        return parse_strictly(data)
 
 
-parse_fast = _choose_fast()  # Raises: ValueError, RecursionError, also for some documents that parse_strictly reads
+FAST = FastReader()
 
 
 def parse(data: bytes) -> Json:
     """Read a document as parse_strictly does, as fast as can be. Raises: ValueError, RecursionError."""
     try:
-        return parse_fast(data)
+        return FAST.read(data)
     except (ValueError, RecursionError):
         return parse_strictly(data)

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mock_provider.json_values import Json
-from mock_provider.strict_json import parse, parse_strictly
+from mock_provider.strict_json import FAST, WORTH_BYTES, FastReader, parse, parse_strictly
+
+FAST.load()  # which the first requests do without
 
 
 def outcome(data: bytes, *, is_fast: bool) -> str:
@@ -18,6 +20,13 @@ def outcome(data: bytes, *, is_fast: bool) -> str:
         return json.dumps(parse(data) if is_fast else parse_strictly(data))
     except (ValueError, RecursionError):
         return "refused"
+
+
+def test_the_fast_reader_is_loaded_when_it_is_worth_it() -> None:
+    reader = FastReader()
+    first = reader.read
+    assert [reader.read(b"1"), reader.read == first] == [1, True]
+    assert [reader.read(b" " * WORTH_BYTES + b"2"), reader.read == first, reader.read(b"3")] == [2, False, 3]
 
 
 SPELLINGS = {
