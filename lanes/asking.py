@@ -26,7 +26,7 @@ class AskedStepByStep(httpx.AsyncBaseTransport):
     """
 
     def __init__(
-        self, inner: httpx.AsyncBaseTransport, sampling: Mapping[str, Json], forced: Sequence[Sequence[str]]
+        self, inner: httpx.AsyncBaseTransport, sampling: Mapping[str, object], forced: Sequence[Sequence[str]]
     ) -> None:
         self._inner = inner
         self._sampling = dict(sampling)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lanes.normalize import Json
-from lanes.record import canonical_json, digest_bytes
+from lanes.record import Json, canonical_json, digest_bytes
 
 PROOF_FIELD = "live_proof"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -26,6 +26,7 @@ from lanes.cassette_checks import TRANSIENT
 from lanes.errors import CassetteError
 from lanes.interaction import canonical_json, digest_of, request_view, seal_of
 from lanes.normalize import Json, Place, replace_places
+from lanes.record import JsonObject
 from lanes.recorded_origin import PROOF_FIELD, compose_proof, origin_problem, proof_digest
 from lanes.redaction import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, is_loopback
 
@@ -43,7 +44,7 @@ class _Exchange:
     headers: list[tuple[str, str]] = field(default_factory=list)
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
     complete: bool = False
-    live_proof: dict[str, Json] | None = None
+    live_proof: JsonObject | None = None
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
@@ -82,7 +83,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         """Close the real transport."""
         await self._inner.aclose()
 
-    def prove(self, notes: Sequence[Mapping[str, Json]], facts: Mapping[str, Json]) -> None:
+    def prove(self, notes: Sequence[JsonObject], facts: JsonObject) -> None:
         """Keep with each exchange what the witness inside noted of it, and of the whole conversation.
 
         Raises: CassetteError when the witness saw other exchanges than these.
@@ -226,7 +227,7 @@ def _interaction(
         "live_proof_digest": None if proof is None else proof_digest(proof),
     }
     if proof is not None:
-        origin[PROOF_FIELD] = proof
+        origin[PROOF_FIELD] = cast("Json", proof)
     if proof is not None and (problem := origin_problem(origin)):
         raise _refused(f"answer {number} shows no model: {problem}", "an answer of a model", "record again")
     origin["seal"] = seal_of(digest_of(canonical_json(view)), whole, origin)
