@@ -29,7 +29,10 @@ _CONTEXT = re.compile(
     r"|too many (?:input )?tokens|exceeds? the max(?:imum)? (?:number of )?(?:input )?tokens",
     re.IGNORECASE,
 )
+MAX_RETRY_AFTER_MS = 2**53 - 1  # the largest number a log holds; every policy gives up long before
 MAX_PLAIN_CHARS = 8192  # a gateway's error page says what it has to say at its beginning
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
+_FAR_DATE = re.compile(r"(?:[A-Za-z]+, )?[0-9]{1,2}[ -][A-Za-z]{3}[ -][1-9][0-9]{4,}(?: .*)?")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 # Error words of a stream that already said 200, and the status the same service uses for them otherwise.
@@ -132,19 +135,22 @@ def classify_error(status: int, headers: Mapping[str, str], body: bytes, *, now:
 def retry_after_ms(headers: Mapping[str, str], now: datetime | None) -> int | None:
     """How long the service asks us to wait, from lower-cased headers; None when it does not say so validly.
 
-    Shape: `retry-after-ms`, then `retry-after` in seconds or as a date; a date needs now and must lie after it.
+    Shape: `retry-after-ms`, then `retry-after` in seconds or as a date; a date needs now and must lie after it. What
+    is longer than MAX_RETRY_AFTER_MS, a year of more than four digits too, counts as that long.
     """
     value = headers.get("retry-after-ms", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", value):
+    if _NUMBER.fullmatch(value):
         return _positive(float(value))
     value = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d{0,9})?", value):
+    if _NUMBER.fullmatch(value):
         return _positive(float(value) * 1000)
     if not value or now is None:
         return None
+    if _FAR_DATE.fullmatch(value):
+        return MAX_RETRY_AFTER_MS
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError, TypeError, IndexError):  # what the parser raises for texts that are no dates
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -211,4 +217,4 @@ def _plain(text: str) -> str:
 
 
 def _positive(milliseconds: float) -> int | None:
-    return int(milliseconds) if milliseconds >= 1 else None
+    return int(min(milliseconds, MAX_RETRY_AFTER_MS)) if milliseconds >= 1 else None

@@ -11,6 +11,8 @@ from harness.errors import PeerError
 from harness.model.messages import JsonObject
 from harness.wire.json_text import parse_json
 
+MAX_COUNT = 2**53 - 1  # the largest number a log holds; no answer has as many tokens
+
 
 def object_in(data: str) -> JsonObject:
     """The JSON object an event carries."""
@@ -59,6 +61,6 @@ def objects_of(holder: JsonObject, name: str) -> tuple[JsonObject, ...]:
 
 
 def count_of(holder: JsonObject, name: str) -> int | None:
-    """A count that was really given: a whole number from 0 up. Anything else says nothing."""
+    """A count that was really given: a whole number from 0 up to MAX_COUNT. Anything else says nothing."""
     value = holder.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None

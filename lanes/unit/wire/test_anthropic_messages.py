@@ -265,6 +265,13 @@ def test_S05_usage_needs_both_counts_and_a_failed_answer_is_accounted_too() -> N
     )
 
 
+def test_S05_a_count_no_log_can_hold_counts_as_absent_and_the_answer_is_kept() -> None:
+    counts = {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 10**20}
+    chunks = play(event("message_start", message={"usage": counts}), start(0, "text", text="x"), ended("end_turn"))
+    assert [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)] == [Usage(5, 1)]
+    assert (blocks(chunks), chunks[-1]) == ([TextBlock("x")], Finish("stop"))
+
+
 def test_B12_a_ping_is_a_sign_of_life_and_no_payload() -> None:
     stream = MessageStream()
     stream.feed(event("ping") + start(0, "text") + event("ping"))

@@ -6,9 +6,12 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from harness.loop.retry import RetryPolicy, next_retry
 from harness.model.chunks import Failure
-from harness.wire.failures import classify_error, request_id_of, retry_after_ms
+from harness.wire.failures import MAX_RETRY_AFTER_MS, classify_error, request_id_of, retry_after_ms
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -140,7 +143,7 @@ def test_a_request_id_in_the_body_serves_when_no_header_has_one() -> None:
         pytest.param({"retry-after": "soon"}, None, id="words"),
         pytest.param({"retry-after": "1e3"}, None, id="odd-number"),
         pytest.param({"retry-after": "nan"}, None, id="nan"),
-        pytest.param({"retry-after": "9" * 30}, None, id="absurd"),
+        pytest.param({"retry-after": "\u0661"}, None, id="digits-of-another-script"),
         pytest.param({"retry-after": ""}, None, id="empty"),
         pytest.param({"retry-after-ms": "1500", "retry-after": "2"}, 1500, id="milliseconds-first"),
         pytest.param({"retry-after-ms": "x", "retry-after": "2"}, 2000, id="bad-milliseconds"),
@@ -152,6 +155,34 @@ def test_a_request_id_in_the_body_serves_when_no_header_has_one() -> None:
 )
 def test_retry_after_is_kept_only_when_valid(headers: dict[str, str], expected: int | None) -> None:
     assert retry_after_ms(headers, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"retry-after": "9999999999999"}, id="seconds"),
+        pytest.param({"retry-after": "9" * 5000}, id="thousands-of-digits"),
+        pytest.param({"retry-after-ms": "9" * 400}, id="milliseconds"),
+        pytest.param({"retry-after": "Mon, 01 Jan 10000 00:00:00 GMT"}, id="first-year-no-date-can-hold"),
+        pytest.param({"retry-after": "Mon, 01 Jan 99999999999 00:00:00 GMT"}, id="year-no-number-can-hold"),
+    ],
+)
+def test_R05_a_wait_beyond_every_measure_is_a_long_one_and_no_retry_follows(headers: dict[str, str]) -> None:
+    failure = classify_error(429, headers, body(message="slow"), now=NOW)
+    assert (failure.code, failure.provider_retry_after_ms) == ("RATE_LIMIT", MAX_RETRY_AFTER_MS)
+    assert next_retry(RetryPolicy(), 0, failure, 0.5) is None
+
+
+@pytest.mark.parametrize("zone", ["+99999999999999999999", "+9999", "-99999999999"])
+def test_R05_a_date_with_a_zone_that_is_none_says_nothing_and_is_no_error(zone: str) -> None:
+    failure = classify_error(429, {"retry-after": f"Tue, 01 Jan 2030 12:00:30 {zone}"}, b"", now=NOW)
+    assert (failure.code, failure.provider_retry_after_ms) == ("RATE_LIMIT", None)
+
+
+@given(st.text("0123456789 ,:+-GMTJanue", max_size=40))
+def test_R05_no_text_of_a_retry_after_is_an_error(text: str) -> None:
+    found = retry_after_ms({"retry-after": text}, NOW)
+    assert found is None or 1 <= found <= MAX_RETRY_AFTER_MS
 
 
 def test_a_date_says_nothing_without_a_clock() -> None:

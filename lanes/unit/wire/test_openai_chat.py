@@ -333,6 +333,13 @@ def test_S05_usage_comes_once_after_the_blocks_and_before_the_finish_and_the_las
         pytest.param({"prompt_tokens": 5}, [], id="half-a-usage-is-none"),
         pytest.param({"prompt_tokens": True, "completion_tokens": "4"}, [], id="no-numbers"),
         pytest.param({"prompt_tokens": -1, "completion_tokens": 4}, [], id="negative"),
+        pytest.param({"prompt_tokens": 10**20, "completion_tokens": 4}, [], id="more-than-a-log-holds"),
+        pytest.param({"prompt_tokens": 2**53 - 1, "completion_tokens": 2**53}, [], id="one-more-than-a-log-holds"),
+        pytest.param(
+            {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 10**20}},
+            [Usage(9, 4)],
+            id="more-hits-than-a-log-holds",
+        ),
         pytest.param(
             {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": None},
             [Usage(9, 4)],

@@ -445,6 +445,7 @@ def test_an_event_that_breaks_the_form_is_malformed(stream: bytes) -> None:
             id="written",
         ),
         pytest.param({"input_tokens": 3}, None, id="half"),
+        pytest.param({"input_tokens": 10**20, "output_tokens": 1}, None, id="more-than-a-log-holds"),
         pytest.param(None, None, id="none"),
     ],
 )
