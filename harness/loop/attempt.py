@@ -45,10 +45,10 @@ OVERFLOW = "CONTEXT_WINDOW_EXCEEDED"
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """The prompt of one step as it was when its assembly began; is_fresh says the route was selected since then."""
+    """The prompt of one step as it was when its assembly began; selections counts how often a route was selected."""
 
     route: RequestConfig
-    is_fresh: bool
+    selections: int
     system: str | None
     tools: tuple[ToolSchema, ...]
 
@@ -80,13 +80,16 @@ class Attempts:
         self._agent = agent
         self._built: _Built | None = None  # by the last request
         self._is_first = True  # no request of this loop has been logged yet
+        self._selections = 0  # of the last prompt whose header was logged; a step may end before it asks
         self._paired = (0, 0)  # the rewrites of the surface at the last request, and how many messages it held
 
     async def answer(self, turn: int, step: int, prompt: Assembled, scope: CancelScope) -> Message | TurnReason:
         """The assistant message of this step, or the reason that ends the turn."""
         shrunk = False
+        is_fresh = prompt.selections != self._selections
         while True:
-            header = await self._log_header(prompt)
+            header = await self._log_header(prompt, is_fresh)
+            self._selections = prompt.selections
             await self._parts.writer.flush()
             if (stop := stop_of(scope)) is not None:
                 return stop
@@ -116,11 +119,11 @@ class Attempts:
         self._paired = (self._projection.rewrites, len(messages))
         return request
 
-    async def _log_header(self, prompt: Assembled) -> Header:
+    async def _log_header(self, prompt: Assembled, is_fresh: bool) -> Header:
         """The header of the next request, logged if the log does not say it already."""
         log, projection = self._parts.log, self._projection
         previous = projection.header
-        config = await self._config(prompt, previous)
+        config = await self._config(prompt, previous, is_fresh)
         wanted = self._header_of(config, prompt)
         reason = header_reason(previous, wanted, is_first=self._is_first)
         if reason is not None:
@@ -142,12 +145,12 @@ class Attempts:
             return built.header
         return build_header(config, prompt.system, prompt.tools)
 
-    async def _config(self, prompt: Assembled, previous: Header | None) -> RequestConfig:
+    async def _config(self, prompt: Assembled, previous: Header | None, is_fresh: bool) -> RequestConfig:
         stored = previous.config if previous is not None else None
         if self._is_first:
             config = stored_effort(prompt.route, stored)
         else:
-            config = seed_config(prompt.route, stored, is_fresh=prompt.is_fresh)
+            config = seed_config(prompt.route, stored, is_fresh=is_fresh)
         for change in self._parts.hooks.request:
             config = await change(config)
         return config

@@ -51,13 +51,13 @@ class Driver:
         self._agent = agent
         self._attempts = Attempts(parts, projection, agent)
         self._route = route
-        self._selected = False  # whether the route was selected since the last prompt was assembled
+        self._selections = 0  # how often a route was selected
         self._tools: Mapping[str, Tool] = {}
 
     def select(self, route: RequestConfig) -> None:
         """Use this route from the next prompt on, never for half of one."""
         self._route = route
-        self._selected = True
+        self._selections += 1
 
     async def run_turn(self, scope: CancelScope, ending: Callable[[TurnReason], None]) -> TurnReason:
         """Run the next turn to its end; ending is told the reason right before it is appended."""
@@ -166,8 +166,7 @@ class Driver:
     async def _assemble(self) -> Assembled:
         """The prompt as it is now. The route is sampled first, so that variables and request speak of one model."""
         parts = self._parts
-        route, is_fresh = self._route, self._selected
-        self._selected = False
+        route, selections = self._route, self._selections
         texts: list[tuple[str, str]] = []
         for section in parts.sections:
             text = section.text if isinstance(section.text, str) else section.text()
@@ -176,7 +175,7 @@ class Driver:
         system = render_system(texts, variables)
         self._tools = dict(parts.tools)
         tools = sort_tools((tool.schema for tool in self._tools.values()), parts.tool_order)
-        return Assembled(route, is_fresh, system, tools)
+        return Assembled(route, selections, system, tools)
 
     async def _ask_pre_step(self, turn: int, step: int, claimed: Claimed, scope: CancelScope) -> Enter | Reject:
         messages = tuple(message for _, taken in claimed for message in taken)

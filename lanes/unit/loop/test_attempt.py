@@ -12,6 +12,7 @@ from harness.errors import ProviderError
 from harness.log.events import (
     AssistantChunk,
     AssistantMessage,
+    Cause,
     LlmRetry,
     LlmRetryStarted,
     Replace,
@@ -24,7 +25,8 @@ from harness.log.events import (
     UserMessage,
 )
 from harness.log.interval import fold_usage
-from harness.loop.hooks import Hooks, Overflow, TurnStopping
+from harness.loop.decide import Enter
+from harness.loop.hooks import Hooks, Overflow, StepProposal, TurnStopping
 from harness.loop.prompt import Section
 from harness.loop.request import rebuild_request
 from harness.loop.retry import RetryPolicy
@@ -125,6 +127,51 @@ async def test_R04_a_switch_during_assembly_applies_to_the_next_step_prompt_and_
         ("model-1", "you are model-1"),
         ("model-2", "you are model-2"),
     ]
+
+
+@pytest.mark.parametrize("opened", [TurnStart, StepStart], ids=["turn", "step"])
+async def test_R04_a_switch_whose_step_is_cancelled_before_it_asks_holds_for_the_next(
+    make_rig: Make, opened: type[object]
+) -> None:
+    rig = make_rig(text("1"), text("2"), text("3"), system=[Section("who", 1, "you are {{model}}")])
+    await rig.run("one")
+    rig.agent.select_model(RequestConfig("scripted", "model-2"))
+    rig.observe(opened, lambda: rig.agent.cancel(Cause("user")))
+    await rig.run("cancelled")
+    await rig.run("two")
+    await rig.run("three")
+    assert [(request.model, request.system) for request in rig.model.requests] == [
+        ("model-1", "you are model-1"),
+        ("model-2", "you are model-2"),
+        ("model-2", "you are model-2"),
+    ]
+
+
+async def test_R04_a_switch_holds_though_the_pre_step_of_its_step_was_cancelled_and_a_hook_failed(
+    make_rig: Make,
+) -> None:
+    trouble = ["cancel", "raise"]
+
+    async def relieve(proposal: StepProposal) -> Enter:
+        if rig.model.requests and trouble and trouble[0] == "cancel":
+            trouble.pop(0)
+            rig.agent.cancel(Cause("user"))
+        return Enter(proposal.messages)
+
+    async def change(config: RequestConfig) -> RequestConfig:
+        if rig.model.requests and trouble == ["raise"]:
+            trouble.pop()
+            raise ValueError("no")
+        return config
+
+    rig = make_rig(text("1"), text("2"), hooks=Hooks(pre_step=(relieve,), request=(change,)))
+    rig.expected_failures = None
+    await rig.run("one")
+    rig.agent.select_model(RequestConfig("scripted", "model-2"))
+    await rig.run("cancelled")
+    await rig.run("failed")
+    await rig.run("two")
+    assert [request.model for request in rig.model.requests] == ["model-1", "model-2"]
 
 
 async def test_R04_a_request_hook_may_replace_options_and_its_change_stays_in_the_log(make_rig: Make) -> None:
