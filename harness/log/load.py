@@ -6,7 +6,7 @@ Room: pure; the store reads the bytes and acts on what is found here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from harness.errors import InvalidEventError, LogDamagedError
@@ -16,6 +16,8 @@ from harness.log.json_form import encode_line, event_from_json, header_from_json
 from harness.log.model_form import JsonDict
 from harness.log.session_log import SessionLog
 from harness.log.usual_form import read_usual
+
+SALVAGE = "the file stays as it is; harness sessions salvage ID copies what stands before the damage into a new session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,30 @@ def scan(data: bytes, *, clock: Callable[[], int], salvage: bool = False) -> Sca
     """Read a whole file.
 
     The first complete line that does not read, or does not follow, ends the log, and so does a last fragment without
-    a newline unless it is a whole record. With salvage the good prefix is taken whatever stands behind it.
-    Raises: LogDamagedError when a turn end stands behind the first bad line: that is committed history, no torn tail.
-    LogUnsupportedError for another version, or an unknown event that may not be skipped.
+    a newline unless it is a whole record. With salvage the good prefix is taken whatever stands behind it, and a seed
+    length beyond it comes down to it: that much of the seed is there, and what follows is the session's own.
+    Raises: LogDamagedError when a turn end stands behind the first bad line, or the log ends inside its seed: that is
+    committed history, no torn tail, for a fork appears with its whole seed or not at all. LogUnsupportedError for
+    another version, or an unknown event that may not be skipped.
     """
+    found = _scan(data, clock, salvage=salvage)
+    inherited, present = found.log.header.seed_length or 0, len(found.log)
+    if inherited <= present:
+        return found
+    if not salvage:
+        raise LogDamagedError(
+            f"line 1: header.seedLength is {inherited}, and {present} events read"
+            + ("" if found.damage is None else f"; {found.damage}"),
+            expected=f"the {inherited} events the session inherited",
+            fix=SALVAGE,
+        )
+    log = SessionLog(replace(found.log.header, seed_length=present), clock=clock)
+    log.adopt(found.log)
+    short = f"{inherited - present} of {inherited} inherited events are missing"
+    return replace(found, log=log, damage=short if found.damage is None else f"{found.damage}; {short}")
+
+
+def _scan(data: bytes, clock: Callable[[], int], *, salvage: bool) -> Scan:
     lines = data.split(b"\n")
     tail = lines.pop()  # what stands behind the last newline: nothing, or a fragment
     if not lines:
@@ -118,6 +140,5 @@ def _check_uncommitted(lines: Sequence[bytes], number: int, reason: str) -> None
             raise LogDamagedError(
                 f"{reason}, and line {number + at} ends a turn: history that was committed is damaged",
                 expected="damage at the very end only",
-                fix="the file stays as it is; harness sessions salvage ID copies what stands before the damage into a "
-                "new session",
+                fix=SALVAGE,
             )

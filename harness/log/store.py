@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import (
+    InvalidEventError,
     LogBusyError,
     LogDamagedError,
     LogError,
@@ -124,8 +125,15 @@ class SessionStore:
     async def create(self, header: SessionHeader) -> SessionWriter:
         """A new session, ready to be appended to; its file appears with the first batch.
 
-        Raises: SessionExistsError when the id is on disk, under any project; LogBusyError when it is being created.
+        Raises: SessionExistsError when the id is on disk, under any project; LogBusyError when it is being created;
+        InvalidEventError for a header with a seed, which only a fork has.
         """
+        if header.seed_length:
+            raise InvalidEventError(
+                f"{header.seed_length} inherited events, and a new session has none",
+                where="header.seedLength",
+                fix="fork the session it comes from",
+            )
         log = SessionLog(header, clock=self._clock, check=self._new_check(), report=self._report)
         return await self._open_new(log)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from harness.errors import LogDamagedError, LogUnsupportedError
 from harness.log.events import TurnStart
 from harness.log.load import encode_events, encode_header, scan
+from harness.model.messages import SessionId
 
 
 def _bytes(log) -> bytes:
@@ -138,6 +140,47 @@ def test_P04_salvage_takes_the_prefix_whatever_stands_behind_it(make):
     lines = _lines(data)
     found = _scan(make, b"".join([*lines[:3], b"garbage\n", *lines[4:]]), salvage=True)
     assert (list(found.log), found.damage is not None) == (list(log[:2]), True)
+
+
+def _child(make, seed_length):
+    """A log of two turns that says how many of its events it inherited."""
+    log, data = _file(make, chunks=0)
+    header = dataclasses.replace(log.header, parent_session=SessionId("parent"), seed_length=seed_length)
+    return log, encode_header(header) + data[len(encode_header(log.header)) :]
+
+
+@pytest.mark.parametrize("beyond", [1, 10**12])
+def test_F04_a_seed_length_beyond_the_log_is_damage_that_names_line_field_and_mending(make, beyond):
+    log, _ = _child(make, 0)
+    _, data = _child(make, len(log) + beyond)
+    with pytest.raises(LogDamagedError) as caught:
+        _scan(make, data)
+    assert caught.value.what == f"line 1: header.seedLength is {len(log) + beyond}, and {len(log)} events read"
+    assert "sessions salvage ID" in caught.value.fix
+
+
+def test_F04_a_child_cut_at_any_byte_inside_its_seed_is_damage_and_behind_it_a_torn_tail(make):
+    """A fork appears with its whole seed, so no crash leaves half of one."""
+    log, data = _child(make, 4)
+    lines = _lines(data)
+    seed_end = len(b"".join(lines[:5]))
+    for cut in range(len(lines[0]), len(data)):
+        if cut >= seed_end - 1:  # the last record of the seed is whole without its newline
+            assert len(_scan(make, data[:cut]).log) >= 4
+            continue
+        with pytest.raises(LogDamagedError, match=r"header\.seedLength is 4"):
+            _scan(make, data[:cut])
+    assert list(_scan(make, data).log) == list(log)
+
+
+def test_F04_salvage_of_a_broken_seed_says_how_much_of_it_is_there(make):
+    _, data = _child(make, 8)
+    lines = _lines(data)
+    found = _scan(make, b"".join([*lines[:4], b"garbage\n", *lines[5:]]), salvage=True)
+    assert (len(found.log), found.log.header.seed_length) == (3, 3)
+    assert found.damage.endswith("; 5 of 8 inherited events are missing")
+    whole = _scan(make, data, salvage=True)
+    assert (whole.log.header.seed_length, whole.damage) == (8, None)
 
 
 HEADERS = {

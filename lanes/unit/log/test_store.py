@@ -468,6 +468,38 @@ async def test_salvage_into_a_taken_id_is_refused(make, store):
         await store.salvage(S, S)
 
 
+async def test_F04_a_child_cut_inside_its_seed_is_refused_untouched_and_salvaged_it_takes_prompts(make, store):
+    source = await store.create(_header())
+    make.turn(source.log, 1)
+    make.prompt(source.log, "waiting", "m9")
+    child = await store.fork(source.log, SessionId("child"))
+    await child.close()
+    await source.close()
+    lines = child.path.read_bytes().splitlines(keepends=True)
+    torn = b"".join(lines[:6]) + lines[6][:9]
+    child.path.write_bytes(torn)
+    for open_it in (store.resume, lambda session_id: asyncio.to_thread(store.inspect, session_id)):
+        with pytest.raises(LogDamagedError, match=r"line 1: header\.seedLength is 1\d, and 5 events read") as caught:
+            await open_it(SessionId("child"))
+        assert (caught.value.where, "sessions salvage" in caught.value.fix) == (str(child.path), True)
+    saved = await store.salvage(SessionId("child"), SessionId("saved"))
+    await saved.close()
+    assert child.path.read_bytes() == torn
+    again = await store.resume(SessionId("saved"))
+    header = again.log.header
+    assert (header.parent_session, header.seed_length) == ("child", 5)
+    assert len(fold_inbox(again.log, header.seed_length)) == 0
+    make.prompt(again.log, "own", "m10")
+    assert [message.id for message in fold_inbox(again.log, header.seed_length).next_turn] == ["m10"]
+    await again.close()
+
+
+async def test_F04_a_session_that_is_created_has_no_seed(store):
+    with pytest.raises(InvalidEventError, match="3 inherited events"):
+        await store.create(_header(parent_session=SessionId("p"), seed_length=3))
+    assert store.list() == ()
+
+
 async def test_a_root_that_cannot_be_written_is_a_named_error(make, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     store = SessionStore(tmp_path / "file" / "root", clock=make.clock())
