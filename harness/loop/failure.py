@@ -46,7 +46,9 @@ def render_error(error: BaseException) -> str:
     """`Type: text`, or the type alone when the text is empty or cannot be had."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a hostile __str__ may raise anything, and the failure still needs a name
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a hostile __str__ may raise anything, and the failure still needs a name
         text = ""
     name = type(error).__name__
     return f"{name}: {text}" if text else name

@@ -33,7 +33,9 @@ def mode_of(is_read_only: Callable[[], object] | None) -> Mode:
         return "exclusive"
     try:
         answer = is_read_only()
-    except Exception:  # noqa: BLE001 - a classifier is a tool author's code; whatever it raises, alone is safe
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a classifier is a tool author's code; whatever it raises, alone is safe
         return "exclusive"
     return "parallel" if answer is True else "exclusive"
 

@@ -122,7 +122,7 @@ async def run_call(prepared: PreparedCall, scope: CancelScope, sleep: Callable[[
         detach()
         if timer is not None:
             timer.cancel()
-    output = _checked(body.result())
+    output = checked_output(body.result())
     if inner.cause is TOOL_TIMEOUT:
         return error_output(
             f"{prepared.tool.schema.name} was stopped after its time limit of {prepared.tool.timeout_s:g} s",
@@ -143,11 +143,18 @@ async def _body(prepared: PreparedCall, inner: CancelScope) -> object:
         return await prepared.tool.run(prepared.arguments, ToolContext(prepared.call_id, inner))
     except asyncio.CancelledError:
         return error_output("the call was cancelled from within", "ABORTED" if inner.cancelled else None)
-    except Exception as error:  # noqa: BLE001 - a tool may raise anything; the model has to be told, the turn goes on
-        return error_output(render_chain(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit too; the turn goes on
+        return failed_output(error)
 
 
-def _checked(output: object) -> ToolOutput:
+def failed_output(error: BaseException) -> ToolOutput:
+    """The answer to a call whose tool raised."""
+    return error_output(render_chain(error))
+
+
+def checked_output(output: object) -> ToolOutput:
     """The output, if it is one; what stands in it is judged by the log when the result is appended."""
     if not isinstance(output, ToolOutput):
         return invalid_output(f"a {type(output).__name__} where a ToolOutput belongs")

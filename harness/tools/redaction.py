@@ -7,14 +7,10 @@ it found there must reach neither the log, nor the model, nor the file a long ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from dataclasses import dataclass, field
 
-from harness.loop.tools import Tool, ToolContext, ToolOutput
-from harness.model.messages import Json, TextBlock
-
-STAND_IN = "[key removed]"
-MIN_KEY = 8  # a shorter value is no key, and taking it out would cut holes into ordinary text
+from harness.loop.redaction import STAND_IN, Secrets, is_secret
+from harness.loop.tools import Tool
 
 
 @dataclass(slots=True)
@@ -30,7 +26,7 @@ class KeyFilter:
     _held: bytes = b""
 
     def __post_init__(self) -> None:
-        if is_key(self.key):
+        if is_secret(self.key):
             self._key = self.key.encode("utf-8", "surrogateescape")
 
     def feed(self, data: bytes) -> bytes:
@@ -48,25 +44,7 @@ class KeyFilter:
         return held
 
 
-def is_key(key: str | None) -> TypeGuard[str]:
-    """Whether a value is long enough to be a key."""
-    return key is not None and len(key) >= MIN_KEY
-
-
 def redact_tools(tools: Mapping[str, Tool], key: str | None) -> Mapping[str, Tool]:
-    """The same tools, with the key's value taken out of every text they answer; all of them where there is no key."""
-    if not is_key(key):
-        return tools
-    return {name: _redacted(tool, key) for name, tool in tools.items()}
-
-
-def _redacted(tool: Tool, key: str) -> Tool:
-    async def run(arguments: Mapping[str, Json], context: ToolContext) -> ToolOutput:
-        output = await tool.run(arguments, context)
-        content = tuple(
-            replace(block, text=block.text.replace(key, STAND_IN)) if isinstance(block, TextBlock) else block
-            for block in output.content
-        )
-        return replace(output, content=content, context=tuple(each.replace(key, STAND_IN) for each in output.context))
-
-    return replace(tool, run=run)
+    """The same tools, with the key taken out of all they answer and raise; as they are where there is none."""
+    secrets = Secrets().and_of([key])
+    return {name: secrets.tool(tool) for name, tool in tools.items()}

@@ -16,8 +16,10 @@ from harness.log.events import (
     TurnReason,
 )
 from harness.loop.hooks import GateAnswer, Hooks, ToolProposal
-from harness.loop.tools import ToolContext, ToolOutput
-from harness.model.messages import Json, TextBlock
+from harness.loop.redaction import Secrets
+from harness.loop.scope import CancelScope
+from harness.loop.tools import PreparedCall, ToolContext, ToolOutput, _body, mode_of_call
+from harness.model.messages import CallId, Json, TextBlock
 from lanes.unit.loop.rig import Rig, message, output, texts, tool
 from lanes.unit.loop.scripted_model import calls, text
 
@@ -420,6 +422,42 @@ async def test_X12_an_output_no_log_can_hold_becomes_an_error_and_touches_nothin
     ((_, is_error, code, said),) = rig.results()
     assert (is_error, code, rig.outcomes) == (True, "INVALID_TOOL_OUTPUT", ["completed"])
     assert said.startswith("Error: the tool answered with something that is not an output: ")
+    cleaned = make_rig(ask("odd"), text("ok"), tools=[Secrets(("example-key-1",)).tool(tool("odd", body))])
+    await cleaned.run("hi")
+    assert cleaned.results() == rig.results()
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit("no"), BaseException("base")], ids=repr)
+async def test_X01_a_body_that_raises_what_ends_programs_fails_alone_and_the_turn_goes_on(
+    make_rig: Make, error: BaseException
+) -> None:
+    async def body(arguments: object, context: object) -> ToolOutput:
+        raise error
+
+    for odd in (tool("odd", body), Secrets(("example-key-1",)).tool(tool("odd", body))):
+        rig = make_rig(calls(("c1", "odd", "{}"), ("c2", "look", "{}")), text("ok"), tools=[odd, tool("look")])
+        await rig.run("hi")
+        (one, two) = rig.results()
+        assert one == ("c1", True, None, f"Error: {type(error).__name__}: {error}")
+        assert (two[:2], rig.outcomes) == (("c2", False), ["completed"])
+
+
+async def test_X01_a_body_interrupted_by_the_person_at_the_keyboard_is_not_held_up() -> None:
+    async def body(arguments: object, context: object) -> ToolOutput:
+        raise KeyboardInterrupt
+
+    odd = tool("odd", body)
+    for each in (odd, Secrets(("example-key-1",)).tool(odd)):
+        with pytest.raises(KeyboardInterrupt):
+            await _body(PreparedCall(CallId("c"), each, {}), CancelScope())
+
+
+def test_X06_a_classifier_that_ends_programs_is_exclusive() -> None:
+    def classify(arguments: object) -> bool:
+        raise SystemExit
+
+    prepared = PreparedCall(CallId("c"), tool("odd", read_only=classify), {})
+    assert mode_of_call(prepared) == "exclusive"
 
 
 async def test_an_ordinary_exception_of_a_body_carries_its_text_and_no_code(make_rig: Make) -> None:

@@ -1,0 +1,111 @@
+"""Secrets taken out of what leaves a tool: its texts, its notes for readers of the log, what it raises.
+
+Room: the tools and the capabilities come in. It reads nothing and keeps nothing; what it is given is all it knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard, cast
+
+from harness.loop.tools import Tool, ToolContext, ToolOutput, checked_output, failed_output, invalid_output
+from harness.model.messages import ImageBlock, Json, TextBlock
+
+STAND_IN = "[key removed]"
+MIN_SECRET = 8  # a shorter value is no secret, and taking it out would cut holes into ordinary text
+
+
+def is_secret(value: str | None) -> TypeGuard[str]:
+    """Whether a value is long enough to be a secret."""
+    return value is not None and len(value) >= MIN_SECRET
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Values that nothing may carry; those too short to be secrets are passed over.
+
+    Shape: each is taken out as it is, as JSON spells it, and with its white space drawn together, as a line shows it.
+    """
+
+    values: tuple[str, ...] = field(default=(), repr=False)
+    _forms: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        forms = {form for value in self.values if is_secret(value) for form in _forms(value)}
+        object.__setattr__(self, "_forms", tuple(sorted(forms, key=len, reverse=True)))
+
+    def and_of(self, values: Iterable[str | None]) -> Secrets:
+        """These and others."""
+        return Secrets((*self.values, *(value for value in values if is_secret(value))))
+
+    def text(self, text: str) -> str:
+        """The text without any of them."""
+        for form in self._forms:
+            text = text.replace(form, STAND_IN)
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        """The bytes without any of them."""
+        for form in self._forms:
+            data = data.replace(form.encode("utf-8", "surrogateescape"), STAND_IN.encode())
+        return data
+
+    def value(self, value: Json) -> Json:
+        """A JSON value without any of them, in keys too; what is no JSON stays as it is.
+
+        Raises: RecursionError for a value nested deeper than the interpreter can follow.
+        """
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {
+                self.text(name) if isinstance(name, str) else name: self.value(each) for name, each in value.items()
+            }
+        if isinstance(value, tuple):
+            return tuple(self.value(each) for each in value)
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        return value
+
+    def output(self, output: ToolOutput) -> ToolOutput:
+        """The output without any of them, wherever a tool can put a text."""
+        try:
+            meta = None if output.meta is None else self.value(output.meta)
+            content = tuple(self._block(block) for block in output.content)
+        except RecursionError:
+            return invalid_output("it is nested too deeply")
+        return replace(
+            output,
+            content=content,
+            code=self.text(output.code) if isinstance(output.code, str) else output.code,
+            meta=cast("Mapping[str, Json] | None", meta),
+            context=tuple(self.text(each) for each in output.context),
+        )
+
+    def tool(self, tool: Tool) -> Tool:
+        """The same tool, whose outputs and failures hold none of them."""
+        if not self._forms:
+            return tool
+
+        async def run(arguments: Mapping[str, Json], context: ToolContext) -> ToolOutput:
+            try:
+                return self.output(checked_output(await tool.run(arguments, context)))
+            except (asyncio.CancelledError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a tool may raise anything; what it says has to be cleaned first
+                return self.output(failed_output(error))
+
+        return replace(tool, run=run)
+
+    def _block(self, block: TextBlock | ImageBlock) -> TextBlock | ImageBlock:
+        """A block of a tool's answer; one that is no block goes on to the log, which refuses it by its type."""
+        if isinstance(block, TextBlock):
+            return replace(block, text=self.text(block.text)) if isinstance(block.text, str) else block
+        return block if isinstance(block, ImageBlock) else cast("TextBlock", self.value(cast("Json", block)))
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    return value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], " ".join(value.split())
