@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn, cast
 
 from harness.model.messages import Json, JsonObject
+from harness.wire.json_text import MAX_DEPTH, is_too_deep
 
 MAX_PROBLEMS = 5  # enough for a model to mend a call in one go, short enough to read
 
@@ -56,16 +57,25 @@ class _Unparsed(str):
 
 
 def parse_arguments(raw: str) -> Json:
-    """The JSON value of the raw string, {} for an empty one, or the string itself when it is no JSON."""
+    """The JSON value of the raw string, {} for an empty one, or the string itself when it is no JSON.
+
+    Limits: MAX_DEPTH lists and objects within each other; a history that holds more could not be sent any more.
+    """
     if not raw.strip():
         return {}
     try:
         value: Json = json.loads(raw, parse_constant=_no_constant, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        text = _Unparsed(raw)
-        text.why = str(error) or type(error).__name__
-        return text
+        return _unparsed(raw, str(error) or type(error).__name__)
+    if is_too_deep(value):
+        return _unparsed(raw, f"it is nested more than {MAX_DEPTH} levels deep")
     return value
+
+
+def _unparsed(raw: str, why: str) -> _Unparsed:
+    text = _Unparsed(raw)
+    text.why = why
+    return text
 
 
 def _no_constant(name: str) -> NoReturn:

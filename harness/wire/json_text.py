@@ -6,11 +6,25 @@ Room: pure; every codec may come in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from harness.errors import PeerError
 from harness.model.messages import Json
+
+MAX_DEPTH = 100  # of arguments: lists and objects within each other; far below what any later encoder can follow
+
+
+def is_too_deep(value: Json) -> bool:
+    """Whether lists and objects stand within each other more than MAX_DEPTH deep."""
+    level = [value] if isinstance(value, Mapping | list | tuple) else []
+    for _ in range(MAX_DEPTH):
+        level = [each for holder in level for each in _held_by(holder) if isinstance(each, Mapping | list | tuple)]
+    return bool(level)
+
+
+def _held_by(holder: Mapping[str, Json] | Sequence[Json]) -> Iterable[Json]:
+    return holder.values() if isinstance(holder, Mapping) else holder
 
 
 def parse_json(text: str | bytes) -> Json:

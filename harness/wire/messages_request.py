@@ -23,7 +23,7 @@ from harness.model.messages import (
     ToolResultBlock,
 )
 from harness.wire.chat_request import NO_OUTPUT
-from harness.wire.json_text import parse_json
+from harness.wire.json_text import is_too_deep, parse_json
 from harness.wire.pictures import Pictures, base64_of, picture_refused
 from harness.wire.tool_names import legal_name
 
@@ -184,14 +184,16 @@ def _picture(block: ImageBlock, pictures: Pictures | None) -> JsonObject:
 
 
 def _input(arguments: str) -> JsonObject:
-    """The arguments as the object the wire wants; what is no object is kept as text under one name."""
+    """The arguments as the object the wire wants; what is no object, or too deep, is kept as text under one name."""
     if not arguments.strip():
         return {}
     try:
         value = parse_json(arguments)
     except PeerError:
         value = None
-    return value if isinstance(value, Mapping) else {"invalid_arguments": arguments}
+    if not isinstance(value, Mapping) or is_too_deep(value):
+        return {"invalid_arguments": arguments}
+    return value
 
 
 def _call_id(call_id: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from harness.loop.arguments import InvalidArgumentsError, parse_arguments, read_arguments
 from harness.model.messages import Json, JsonObject
+from harness.wire.json_text import MAX_DEPTH
 
 SCHEMA: JsonObject = {
     "type": "object",
@@ -111,3 +112,14 @@ def test_long_values_are_shown_short() -> None:
     with pytest.raises(InvalidArgumentsError) as refused:
         read_arguments(f'{{"path": "a", "limit": "{"x" * 200}"}}', SCHEMA)
     assert len(str(refused.value)) < 120
+
+
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")], ids=["lists", "objects"])
+def test_X02_arguments_nested_deeper_than_a_later_request_could_hold_are_refused(opened: str, closed: str) -> None:
+    def nested(levels: int) -> str:
+        inner = levels - 1  # the arguments themselves are the outermost object
+        return '{"free":' + opened * inner + "1" + closed * inner + "}"
+
+    assert isinstance(parse_arguments(nested(MAX_DEPTH)), dict)
+    with pytest.raises(InvalidArgumentsError, match=f"it is nested more than {MAX_DEPTH} levels deep$"):
+        read_arguments(nested(MAX_DEPTH + 1), {"type": "object"})

@@ -45,10 +45,16 @@ from harness.model.messages import (
 )
 from harness.wire.anthropic_messages import MessageStream, encode_body, encode_request
 from harness.wire.chat_request import NO_OUTPUT
+from harness.wire.json_text import MAX_DEPTH
 from harness.wire.messages_request import EMPTY_TEXT, MAX_TOKENS
 
 CASES = Path(__file__).parents[2] / "cases" / "sse"
 CLOSED = Failure("the stream ended before a finish reason and before its end mark", "STREAM_CLOSED")
+
+
+def nested(levels: int) -> str:
+    """The arguments of a call: one object around that many lists within each other."""
+    return '{"a":' + "[" * levels + "]" * levels + "}"
 
 
 def play(*pieces: bytes) -> tuple[Chunk, ...]:
@@ -412,11 +418,19 @@ def test_thinking_that_its_service_would_refuse_stays_here(message: Message) -> 
         pytest.param('{"a":1}', {"a": 1}, id="object"),
         pytest.param("[1]", {"invalid_arguments": "[1]"}, id="no-object"),
         pytest.param("{not json", {"invalid_arguments": "{not json"}, id="no-json"),
+        pytest.param(nested(MAX_DEPTH - 1), json.loads(nested(MAX_DEPTH - 1)), id="as-deep-as-a-call-may-be"),
+        pytest.param(nested(MAX_DEPTH), {"invalid_arguments": nested(MAX_DEPTH)}, id="too-deep"),
+        pytest.param(nested(970), {"invalid_arguments": nested(970)}, id="too-deep-to-be-written"),
     ],
 )
 def test_arguments_are_always_an_object_on_this_wire(arguments: str, expected: object) -> None:
     call = ToolCallBlock(CallId("c"), "f", arguments)
     assert sent(user("go"), assistant(call))[1]["content"][0]["input"] == expected
+
+
+def test_X02_a_history_with_arguments_too_deep_can_still_be_sent() -> None:
+    call = ToolCallBlock(CallId("c"), "f", nested(970))
+    assert encode_body(encode_request(ModelRequest("anthropic", "m", (user("go"), assistant(call), result("c", "no")))))
 
 
 def test_ids_and_texts_that_the_wire_refuses_are_replaced_on_both_sides() -> None:

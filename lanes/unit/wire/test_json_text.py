@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.errors import PeerError
-from harness.wire.json_text import encode_json, parse_json
+from harness.wire.json_text import MAX_DEPTH, encode_json, is_too_deep, parse_json
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,16 @@ def test_read_only_mappings_and_tuples_are_written_like_objects_and_lists() -> N
 def test_what_json_cannot_hold_is_not_written(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         encode_json(value)
+
+
+@pytest.mark.parametrize("innermost", [[], {}, 1, "text"], ids=repr)
+def test_depth_counts_what_holds_and_not_what_is_held(innermost: Any) -> None:
+    value: Any = innermost
+    holds = isinstance(innermost, list | dict)
+    for _ in range(MAX_DEPTH - holds):
+        value = (value,) if holds else MappingProxyType({"a": value, "b": 1})
+    assert (is_too_deep(value), is_too_deep([value])) == (False, True)
+
+
+def test_a_wide_value_is_not_deep() -> None:
+    assert not is_too_deep([[n] for n in range(10_000)])
