@@ -30,6 +30,7 @@ from harness.log.json_form import encode_line, event_to_json
 from harness.log.load import encode_events, encode_header
 from harness.log.session_log import SessionLog
 from harness.log.store import SessionStore
+from harness.model.call import ModelRequest
 from harness.model.messages import (
     CallId,
     Message,
@@ -44,6 +45,7 @@ from harness.model.messages import (
     text_of,
     tool_calls_of,
 )
+from harness.wire.anthropic_messages import encode_body, encode_request
 
 CASES = Path(__file__).parents[2] / "cases"
 FILES = {
@@ -345,13 +347,18 @@ async def test_case_B19_a_call_without_result_gets_one_on_reopening_and_nothing_
     added = writer.log.since(len(translated.log))
     writer.log.append(UserMessage(_user("continue", "m-continue")))
     await writer.close()
-    expected = json.loads((CASES / "logs/B19-expected-requests.json").read_bytes())["openai_messages"]
+    forms = json.loads((CASES / "logs/B19-expected-requests.json").read_bytes())
+    expected = forms["openai_messages"]
     found = _projection(writer.log.messages())
     note = found[3]["content"]
     expected[3]["content"] = note
     assert (found, tail) == (expected, b"")
     assert ("interrupted" in note, "unknown" in note) == (True, True)
     assert [event.type for event in added] == ["tool/result", "step/end", "turn/end", "session/end-seed"]
+    request = ModelRequest("anthropic", "m", writer.log.messages())
+    sent = json.loads(encode_body(encode_request(request)))["messages"]
+    forms["anthropic_messages"][2]["content"][1]["content"] = note
+    assert sent == forms["anthropic_messages"]
 
 
 async def test_case_B20_a_call_that_was_started_is_reported_unknown_and_not_run_again(store):
