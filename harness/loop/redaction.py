@@ -61,9 +61,7 @@ class Secrets:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {
-                self.text(name) if isinstance(name, str) else name: self.value(each) for name, each in value.items()
-            }
+            return {self._key(name): self.value(each) for name, each in value.items()}
         if isinstance(value, tuple):
             return tuple(self.value(each) for each in value)
         if isinstance(value, list):
@@ -100,10 +98,13 @@ class Secrets:
 
         return replace(tool, run=run)
 
-    def _block(self, block: TextBlock | ImageBlock) -> TextBlock | ImageBlock:
+    def _key(self, name: object) -> str:
+        return self.text(name) if isinstance(name, str) else cast("str", name)  # any other is the log's to refuse
+
+    def _block(self, block: object) -> TextBlock | ImageBlock:
         """A block of a tool's answer; one that is no block goes on to the log, which refuses it by its type."""
         if isinstance(block, TextBlock):
-            return replace(block, text=self.text(block.text)) if isinstance(block.text, str) else block
+            return replace(block, text=cast("str", self.value(block.text)))
         return block if isinstance(block, ImageBlock) else cast("TextBlock", self.value(cast("Json", block)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import cast
 
 import pytest
 
@@ -414,8 +415,8 @@ async def test_X11_a_call_without_a_name_gets_one_clear_error(make_rig: Make) ->
 async def test_X12_an_output_no_log_can_hold_becomes_an_error_and_touches_nothing(
     make_rig: Make, answer: object
 ) -> None:
-    async def body(arguments: object, context: object) -> object:
-        return answer
+    async def body(arguments: object, context: object) -> ToolOutput:
+        return cast("ToolOutput", answer)
 
     rig = make_rig(ask("odd"), text("ok"), tools=[tool("odd", body)])
     await rig.run("hi")
