@@ -10,6 +10,7 @@ Anyone may come in; this room imports nothing of ours.
     │   ├── LogDamagedError      committed history is damaged                 LOG_DAMAGED
     │   ├── LogUnsupportedError  written by another version                   LOG_UNSUPPORTED
     │   ├── LogBusyError         another writer holds the log                 LOG_BUSY
+    │   ├── LogReadError         bytes could not be read                      LOG_READ_FAILED
     │   ├── LogWriteError        bytes could not be made durable              LOG_WRITE_FAILED
     │   ├── SessionNotFoundError                                              SESSION_NOT_FOUND
     │   └── SessionExistsError                                                SESSION_ALREADY_EXISTS
@@ -118,6 +119,12 @@ class LogBusyError(LogError):
     """Another process holds the log for writing, or wrote to it behind our back."""
 
     code = "LOG_BUSY"
+
+
+class LogReadError(LogError):
+    """A log, or the place where it may stand, cannot be read: a mode, a link to nothing, something that is no file."""
+
+    code = "LOG_READ_FAILED"
 
 
 class LogWriteError(LogError):

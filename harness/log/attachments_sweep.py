@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.errors import HarnessError, UsageError
 from harness.log.attachments import AttachmentStore
 from harness.log.attachments_objects import ObjectFiles
+from harness.log.disk import read_plain
 from harness.log.json_form import event_to_json
 from harness.log.store import SessionStore
 
@@ -90,7 +91,7 @@ def _named_in_logs(sessions: SessionStore) -> tuple[frozenset[str], tuple[str, .
             unreadable.append(f"{listing.path}: {listing.problem}")
             continue
         try:
-            named.update(_digests_in(listing.path.read_bytes().decode("utf-8", "replace")))
+            named.update(_digests_in(read_plain(listing.path).decode("utf-8", "replace")))
             for event in sessions.inspect(listing.header.id).events:
                 named.update(_digests_in(repr(event_to_json(event))))
         except (HarnessError, OSError) as error:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -120,8 +121,8 @@ class LogFile:
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> LogFile:
-        """Open a log that exists."""
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        """Open a log that exists; what is no plain file, or a link to one, is refused with an OSError that says so."""
+        fd = open_plain(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
         return cls(path, fd, os.fstat(fd).st_size, disk)
 
     @classmethod
@@ -219,6 +220,47 @@ class LogFile:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             os.close(fd)
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open a file that exists without ever waiting for one at the other end of a pipe; gives its descriptor.
+
+    Raises: OSError that says what stands there when it is no plain file.
+    """
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        kind = _kind_of(path)
+        if kind and error.errno in (errno.ELOOP, errno.ENOENT, errno.ENXIO, errno.EISDIR):
+            raise OSError(error.errno, kind, str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, _kind_of(path) or "it is no plain file", str(path))
+    return fd
+
+
+def read_plain(path: Path, limit: int = -1) -> bytes:
+    """The bytes of a file that exists, or its first line when a limit says how much of it is looked at.
+
+    Raises: as open_plain.
+    """
+    with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
+        return file.read() if limit < 0 else file.readline(limit)
+
+
+def _kind_of(path: Path) -> str:
+    """What stands there in place of a plain file, in words; empty for a plain file and for nothing."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            is_dead = not path.exists()
+            return "it is a link to something that is not there" if is_dead else "it is a link and no file of its own"
+    except OSError:
+        return ""
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    return "" if stat.S_ISREG(mode) else "it is a pipe, a socket or a device"
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:

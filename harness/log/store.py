@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,15 +19,13 @@ from harness.errors import (
     LogBusyError,
     LogDamagedError,
     LogError,
-    LogWriteError,
-    SessionExistsError,
-    SessionNotFoundError,
 )
-from harness.log.disk import Disk, Lock, LogFile, is_held
+from harness.log.disk import Disk, Lock, LogFile, is_held, read_plain
 from harness.log.events import Event, SessionHeader
 from harness.log.fold import open_turn
 from harness.log.load import Scan, encode_events, read_header, scan
 from harness.log.names import LOG_NAME, segment_of, slug_of
+from harness.log.places import check_absent, log_of, logs_under, reason_of, unreadable, unwritable
 from harness.log.repair import repair
 from harness.log.session_log import Check, SessionLog
 from harness.log.writer import Later, SessionWriter
@@ -75,7 +72,8 @@ class SessionStore:
     """The logs under one root.
 
     Shape: create and resume give writers, each holding its session's lock until closed; inspect and list only read.
-    Raises: SessionExistsError, SessionNotFoundError, LogBusyError, LogDamagedError, LogUnsupportedError.
+    Raises: SessionExistsError, SessionNotFoundError, LogBusyError, LogDamagedError, LogUnsupportedError; LogReadError
+    when a log, or a folder where it may stand, cannot be read.
     """
 
     def __init__(
@@ -104,23 +102,10 @@ class SessionStore:
     def find(self, session_id: SessionId) -> Path:
         """Where the log of that id stands, whatever its project.
 
-        Raises: SessionNotFoundError; LogDamagedError when two projects claim the id.
+        Raises: SessionNotFoundError; LogDamagedError when two projects claim the id; LogReadError when it may stand in
+        a folder that cannot be looked into.
         """
-        found = self._paths_of(session_id)
-        if not found:
-            raise SessionNotFoundError(
-                f"no session {session_id!r}",
-                where=str(self.root),
-                fix="harness sessions list tells those there are; or name another session root",
-            )
-        if len(found) > 1:
-            raise LogDamagedError(
-                f"session {session_id!r} stands in {len(found)} projects",
-                where=str(self.root),
-                expected="an id once under a root",
-                fix=f"move all but one away: {', '.join(str(path) for path in found)}",
-            )
-        return found[0]
+        return log_of(self.root, session_id)
 
     async def create(self, header: SessionHeader) -> SessionWriter:
         """A new session, ready to be appended to; its file appears with the first batch.
@@ -192,7 +177,7 @@ class SessionStore:
         path = self.find(session_id)
         if is_held(self._lock_path(session_id)):
             raise LogBusyError("a program is at work on this session", where=str(path), fix="close it, then try again")
-        data = await asyncio.to_thread(path.read_bytes)
+        data = await asyncio.to_thread(_bytes_of, path)
         found = self._scan(data, path, salvage=True)
         header = replace(found.log.header, id=child_id, created_at=self._clock(), parent_session=session_id)
         log = SessionLog(header, clock=self._clock, check=self._new_check(), report=self._report)
@@ -207,7 +192,7 @@ class SessionStore:
         """Read a session without a hold on it; blocking, and it writes nothing."""
         path = self.find(session_id)
         live = is_held(self._lock_path(session_id))
-        found = self._scan(path.read_bytes(), path)
+        found = self._scan(_bytes_of(path), path)
         self._check_place(found.log.header, path)
         if not live:
             repair(found.log)
@@ -215,37 +200,20 @@ class SessionStore:
 
     def list(self) -> tuple[Listing, ...]:
         """Every session under the root, by path; one that cannot be read stands there with its reason. Blocking."""
-        found: dict[Path, Listing] = {}
-        for project in self._projects():
-            try:
-                paths = [folder / LOG_NAME for folder in sorted(project.iterdir())]
-            except OSError as error:
-                found[project] = Listing(project, None, error.strerror or str(error))
-                continue
-            found.update((path, self._listing(path)) for path in paths if os.path.lexists(path))
-        return tuple(found.values())
+        return tuple(
+            self._listing(place.path) if place.problem is None else Listing(place.path, None, place.problem)
+            for place in logs_under(self.root)
+        )
 
     def _listing(self, path: Path) -> Listing:
         try:
-            with path.open("rb") as file:
-                line = file.readline(_HEADER_BYTES)
-            header = read_header(line.rstrip(b"\n"))
+            header = read_header(read_plain(path, _HEADER_BYTES).rstrip(b"\n"))
             self._check_place(header, path)
         except OSError as error:
-            return Listing(path, None, error.strerror or str(error))
+            return Listing(path, None, reason_of(error))
         except LogError as error:
             return Listing(path, None, f"{error.what} [{error.error_code}]")
         return Listing(path, header, None)
-
-    def _projects(self) -> tuple[Path, ...]:
-        if not self.root.is_dir():
-            return ()
-        return tuple(path for path in sorted(self.root.iterdir()) if path.name[0] != "." and path.is_dir())
-
-    def _paths_of(self, session_id: SessionId) -> tuple[Path, ...]:
-        segment = segment_of(session_id)
-        paths = (project / segment / LOG_NAME for project in self._projects())
-        return tuple(path for path in paths if os.path.lexists(path))
 
     def _lock_path(self, session_id: SessionId) -> Path:
         return self.root / ".locks" / f"{segment_of(session_id)}.lock"
@@ -254,12 +222,7 @@ class SessionStore:
         return None if self._check is None else self._check()
 
     def _check_absent(self, session_id: SessionId) -> None:
-        for path in self._paths_of(session_id):
-            raise SessionExistsError(
-                f"session {session_id!r} exists already",
-                where=str(path),
-                fix="resume it, or choose another id",
-            )
+        check_absent(self.root, session_id)
 
     def _check_place(self, header: SessionHeader, path: Path) -> None:
         if (path.parent.name, path.parent.parent.name) != (segment_of(header.id), slug_of(header.cwd)):
@@ -298,7 +261,7 @@ class SessionStore:
         try:
             return Lock.acquire(self._lock_path(session_id), what, self._disk)
         except OSError as error:
-            raise _refused(error, self.root) from error
+            raise unwritable(error, self.root) from error
 
     def _open_stored(self, session_id: SessionId) -> tuple[Lock, LogFile, Scan]:
         """Blocking: take the lock, repair what is on disk, and trust only what reads back."""
@@ -318,7 +281,7 @@ class SessionStore:
                 file.close()
             lock.release()
             if isinstance(error, OSError):
-                raise _refused(error, path) from error
+                raise unwritable(error, path) from error
             raise
         return lock, file, found
 
@@ -375,12 +338,11 @@ def _collecting_later() -> Iterator[None]:
             gc.enable()
 
 
-def _refused(error: OSError, path: Path) -> LogWriteError:
-    return LogWriteError(
-        f"the log cannot be opened for writing: {error.strerror or error}",
-        where=str(path),
-        fix="look at the owner and mode of the folder, and whether the disk is full or read-only",
-    )
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return read_plain(path)
+    except OSError as error:
+        raise unreadable(error, path) from error
 
 
 def check_boundary(events: Sequence[Event], boundary: int | None) -> int:

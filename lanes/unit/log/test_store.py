@@ -274,7 +274,10 @@ async def test_P14_a_file_that_cannot_be_read_hides_no_other_and_tells_why(make,
     assert {name: found[name].problem.rpartition("[")[2].strip("]") for name in BAD_FILES} == {
         name: code for name, (_, code) in BAD_FILES.items()
     }
-    assert (found["dangling"].problem, found["folder"].problem) == ("No such file or directory", "Is a directory")
+    assert (found["dangling"].problem, found["folder"].problem) == (
+        "it is a link to something that is not there",
+        "it is a folder",
+    )
 
 
 async def test_an_unreadable_project_folder_hides_no_other(make, store, monkeypatch):
