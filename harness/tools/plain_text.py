@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_LINE_ENDS = re.compile(r"[\t\n\r]")
+_SHOWN = re.compile(r"\\x(0[1-9a-f]|1[0-9a-f]|7f|[89a-f][0-9a-f])")
 _CONTINUATION = 0b10
 
 
@@ -18,9 +20,24 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def _unescaped(match: re.Match[str]) -> str:
+    code = int(match.group(1), 16)
+    return chr(code if code < 0x80 else code + 0xDC00)
+
+
 def printable(text: str) -> str:
     r"""The text with control characters and lone surrogates spelled as \xNN or \uNNNN; tab and line ends stay."""
     return _UNPRINTABLE.sub(_escaped, text)
+
+
+def printable_name(name: str) -> str:
+    r"""The name of a file in one line: as printable does it, and tab and line ends spelled \xNN too."""
+    return printable(_LINE_ENDS.sub(_escaped, name))
+
+
+def name_of_printable(shown: str) -> str:
+    r"""The name that printable_name showed; an \xNN that it would not have written stays as it is."""
+    return _SHOWN.sub(_unescaped, shown)
 
 
 def decode_output(data: bytes) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.loop.tools import Tool, ToolContext, ToolOutput
 from harness.model.call import ToolSchema
 from harness.tools.answers import Arguments, in_thread, text_answer, text_argument
-from harness.tools.plain_text import is_binary, printable
+from harness.tools.plain_text import is_binary, printable, printable_name
 from harness.tools.workspace import SPILL_PREFIX, Place, ToolError, Workspace
 
 MAX_LISTED = 1000  # entries; a larger answer helps no model and hides the question
@@ -58,7 +58,7 @@ def _walk_folder(top: str, prefix: str, parent: int | None) -> Iterator[_Entry]:
         with os.scandir(folder) as scan:
             entries = sorted(((item.name, item) for item in scan), key=lambda pair: os.fsencode(pair[0]))
         for name, item in entries:
-            shown = printable(f"{prefix}{name}")
+            shown = printable_name(f"{prefix}{name}")
             if item.is_symlink():
                 yield _Entry(shown, "link")
             elif item.is_dir(follow_symlinks=False):

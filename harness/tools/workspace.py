@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.errors import HarnessError
-from harness.tools.plain_text import printable
+from harness.tools.plain_text import name_of_printable, printable_name
 
 SPILL_PREFIX = "@output"  # names the folder of spilled outputs; no file of the workspace can be meant by it
 _OPEN_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe that nobody writes to must not hold the call
@@ -41,7 +41,8 @@ class Place:
 class Workspace:
     """Resolves the paths a model gives, and opens what they name.
 
-    Shape: paths are relative to the root, or absolute below it; `@output/NAME` reads a spilled output.
+    Shape: paths are relative to the root, or absolute below it; `@output/NAME` reads a spilled output. A name may be
+    given as it is or as results show it, with \\xNN for what is not printable.
     Raises: ToolError PATH_INVALID, PATH_OUTSIDE, PATH_MISSING, NOT_A_FILE or FILE_FAILED; nothing was changed.
     """
 
@@ -51,8 +52,9 @@ class Workspace:
 
     def place(self, path: str, *, writing: bool = False) -> Place:
         """Check one path; links are followed and must end inside."""
-        shown = printable(path)
-        if path == "" or "\0" in path or "\n" in path:
+        shown = printable_name(path)
+        path = self._meant(path)
+        if path == "" or "\0" in path or ("\n" in path and not os.path.lexists(self.root / path)):
             raise ToolError(
                 "not a usable path", where=repr(shown), expected="a path in the workspace", code="PATH_INVALID"
             )
@@ -72,6 +74,12 @@ class Workspace:
             return self._inside(self.spill_dir, self.spill_dir.joinpath(*parts[1:]), shown)
         return self._inside(self.root, self.root / path, shown)
 
+    def _meant(self, path: str) -> str:
+        """The path itself, or the one that results show so when only that exists."""
+        name = name_of_printable(path)
+        is_shown = name != path and not os.path.lexists(self.root / path) and os.path.lexists(self.root / name)
+        return name if is_shown else path
+
     def _inside(self, base: Path, path: Path, shown: str) -> Place:
         try:
             real = Path(os.path.realpath(path))
@@ -90,8 +98,8 @@ class Workspace:
     def shown(self, real: Path) -> str:
         """How results name a place: relative, never absolute."""
         if real == self.root or self.root in real.parents:
-            return printable(real.relative_to(self.root).as_posix())
-        return printable((PurePosixPath(SPILL_PREFIX) / real.relative_to(self.spill_dir).as_posix()).as_posix())
+            return printable_name(real.relative_to(self.root).as_posix())
+        return printable_name((PurePosixPath(SPILL_PREFIX) / real.relative_to(self.spill_dir).as_posix()).as_posix())
 
     def failure(self, shown: str, error: OSError) -> ToolError:
         """The error a tool reports for a failed file operation; holds no absolute path."""

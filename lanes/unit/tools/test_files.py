@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,7 +212,7 @@ async def test_list_of_an_empty_a_large_and_an_oddly_named_folder(
     for number in range(1100):
         put(root, f"many/{number:04}", "")
     many = text_of_output(await call("list_files", {"path": "many"})).split("\n")
-    assert (empty, odd) == ("[the folder is empty]", "odd/n\\xff\n")
+    assert (empty, odd) == ("[the folder is empty]", "odd/n\\xff\\x0a")
     assert (len(many), many[0], many[-1]) == (
         1001,
         "many/0000",
@@ -271,3 +273,54 @@ async def test_search_stops_when_cancelled(root: Path, call: Any, new_cancel: An
 async def test_search_refuses_a_pattern_no_line_can_hold(pattern: str, call: Any) -> None:
     output = await call("search_files", {"pattern": pattern})
     assert (output.is_error, output.code) == (True, "INVALID_ARGS")
+
+
+B16 = json.loads((Path(__file__).parents[2] / "cases/logs/B16-strings.json").read_bytes())
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+ODD_NAMES = [
+    pytest.param(b"two\nlines.txt", "two\\x0alines.txt", id="newline"),
+    pytest.param(b"a\tb\rc.txt", "a\\x09b\\x0dc.txt", id="tab-and-return"),
+    pytest.param(b"\x1b[31m.txt", "\\x1b[31m.txt", id="escape"),
+    pytest.param(bytes.fromhex(B16["file_name_bytes_hex"]), "caf\\xe9.txt", id="bytes-of-the-case"),
+    pytest.param(b"new\n/\xff\n", "new\\x0a/\\xff\\x0a", id="folder-too"),
+]
+
+
+@pytest.mark.parametrize(("name", "shown"), ODD_NAMES)
+async def test_case_B16_a_name_of_any_bytes_is_listed_in_one_line_and_opened_by_it(
+    name: bytes, shown: str, root: Path, call: Any, text_of_output: TextOf
+) -> None:
+    put(root, os.fsdecode(name), "content\n")
+    listed = text_of_output(await call("list_files", {})).split("\n")
+    assert listed[-1] == shown
+    assert text_of_output(await call("search_files", {"pattern": "tent"})) == f"{shown}:1: content"
+    for given in (shown, os.fsdecode(name)):
+        assert text_of_output(await call("read_file", {"path": given})) == "content\n"
+    edit = {"path": shown, "old": "content", "new": "changed"}
+    assert not (await call("edit_file", edit)).is_error
+    assert content_of(root, os.fsdecode(name)) == b"changed\n"
+
+
+async def test_a_file_whose_name_is_what_another_is_shown_as_is_itself(
+    root: Path, call: Any, text_of_output: TextOf
+) -> None:
+    put(root, "a\nb", "newline")
+    put(root, "a\\x0ab", "backslash")
+    found = [text_of_output(await call("read_file", {"path": path})) for path in ("a\\x0ab", "a\nb")]
+    assert found == ["backslash", "newline"]
+
+
+async def test_no_file_is_made_whose_name_breaks_a_line_and_none_is_reached_by_a_spelled_separator(
+    root: Path, call: Any
+) -> None:
+    (root.parent / "secret").write_text("x")
+    made = await call("write_file", {"path": "new\nfile", "content": "x"})
+    out = await call("read_file", {"path": "..\\x2fsecret"})
+    out_again = await call("read_file", {"path": "../secret\\x0a"})
+    assert (made.code, out.code, out_again.code) == ("PATH_INVALID", "PATH_MISSING", "PATH_OUTSIDE")
+    assert names_in(root) == []
