@@ -58,28 +58,46 @@ class Lock:
         for attempt in range(LOCK_ATTEMPTS):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if attempt + 1 < LOCK_ATTEMPTS and error.errno == errno.EWOULDBLOCK:
-                    os.close(fd)
-                    time.sleep(LOCK_PAUSE_S)
-                    continue
-                holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+                lock = cls._held(path, fd, what, is_last=attempt + 1 == LOCK_ATTEMPTS)
+            except BaseException:
                 os.close(fd)
-                if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                    raise
-                raise LogBusyError(
-                    f"another writer holds this log (process {holder})",
-                    where=what,
-                    expected="one writer for each session",
-                    fix="close the other program, or read the session without resuming it",
-                ) from error
-            if _same_file(fd, path):
-                os.ftruncate(fd, 0)
-                os.pwrite(fd, str(os.getpid()).encode("ascii"), 0)
-                return cls(path, fd)
-            os.close(fd)  # its last holder removed the name between our open and our lock
+                raise
+            if lock is not None:
+                return lock
+            os.close(fd)
         raise LogBusyError("its lock changes hands without end", where=what, fix="try again")
+
+    @classmethod
+    def _held(cls, path: Path, fd: int, what: str, *, is_last: bool) -> Lock | None:
+        """The lock with our number in its file, or None to try again; with an error the name of a file we hold is gone.
+
+        Raises: LogBusyError at the last attempt; OSError. The descriptor stays the caller's then.
+        """
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            if not is_last:
+                time.sleep(LOCK_PAUSE_S)
+                return None
+            holder = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            raise LogBusyError(
+                f"another writer holds this log (process {holder})",
+                where=what,
+                expected="one writer for each session",
+                fix="close the other program, or read the session without resuming it",
+            ) from error
+        if not _same_file(fd, path):
+            return None  # its last holder removed the name between our open and our lock
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, str(os.getpid()).encode("ascii"), 0)
+        except BaseException:
+            with contextlib.suppress(OSError):  # the first error is the one worth telling
+                path.unlink()
+            raise
+        return cls(path, fd)
 
     def release(self) -> None:
         """Let go and remove the name; a second call does nothing."""

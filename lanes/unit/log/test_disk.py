@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +67,37 @@ def test_a_lock_taken_on_a_name_that_was_just_removed_is_taken_again(tmp_path, m
     monkeypatch.undo()
     assert (removed, is_held(path)) == ([path], True)
     lock.release()
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "pwrite"])
+def test_P13_a_lock_the_disk_has_no_room_for_is_let_go_and_taken_once_there_is_room(tmp_path, monkeypatch, call):
+    path = tmp_path / "s1.lock"
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(OSError, match="No space left"):
+            Lock.acquire(path, "s1", Disk())
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert (is_held(path), path.exists()) == (False, False)
+    lock = Lock.acquire(path, "s1", Disk())
+    assert path.read_text() == str(os.getpid())
+    lock.release()
+
+
+def test_P13_a_lock_that_cannot_be_looked_at_is_let_go(tmp_path, monkeypatch):
+    def failing(*arguments):
+        raise OSError(errno.EIO, "Input/output error")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", failing)
+        with pytest.raises(OSError, match="Input/output"):
+            Lock.acquire(tmp_path / "s1.lock", "s1", Disk())
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_file_left_half_made_by_a_killed_holder_is_made_anew(tmp_path):
