@@ -247,7 +247,7 @@ async def _create(
                 around = replace(around, extra_tools=await unless_cancelled(setup(held), cancel))
             servers = around.servers if birth.depth == 0 else ()  # children use their parent's
             processes = Processes(*family_of(str(spill_dir), "mcp"))
-            opening = open_servers(servers, workspace, settings.shell_environment, processes)
+            opening = open_servers(servers, workspace, settings.shell_environment, processes, key=settings.api_key)
             mcp = await unless_cancelled(opening, cancel)
             held.push_async_callback(mcp.close)
             around = replace(around, extra_tools=_joined(around.extra_tools, mcp.tools))

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.capabilities.mcp_config import Processes, Server, StdioServer, load_servers
+from harness.capabilities.mcp_config import INHERITED, Processes, Server, StdioServer, load_servers
 from harness.capabilities.mcp_listing import OfferedTool, offered_tools
 from harness.errors import UsageError
 from harness.loop.tools import Tool
@@ -22,9 +22,6 @@ __all__ = ["INHERITED", "McpServers", "Processes", "Server", "open_servers", "re
 
 if TYPE_CHECKING:  # the rooms that load the package; nobody pays for it without a server
     from harness.capabilities.mcp_connection import Connection, Limits
-
-# What a server gets of this process's environment. A list of what may go, since no list of secrets is complete.
-INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +73,13 @@ async def open_servers(
     processes: Processes,
     *,
     limits: Limits | None = None,
+    key: str | None = None,
 ) -> McpServers:
     """Start the servers side by side and take over their tools.
 
     Shape: one that fails is left out with a notice. Of the environment a server gets INHERITED and what its own
-    configuration names; processes says how what it started is found again.
+    configuration names; processes says how what it started is found again. The secrets of a server and the key are in
+    nothing that comes from it.
     """
     if not servers:
         return McpServers({}, (), ())
@@ -90,11 +89,12 @@ async def open_servers(
     kept = {name: environment[name] for name in (*INHERITED, processes.variable) if name in environment}
 
     def connection(number: int, server: Server) -> Connection:
+        server = replace(server, secrets=server.secrets.and_of([key]))
         if not isinstance(server, StdioServer):
-            return Connection(server.name, server, limits or Limits())
+            return Connection(server.name, server, limits or Limits(), server.secrets)
         marked = replace(processes, mark=f"{processes.mark}-{number}")
         transport = StdioTransport(server, cwd=workspace, env=kept, processes=marked)
-        return Connection(server.name, transport, limits or Limits())
+        return Connection(server.name, transport, limits or Limits(), server.secrets)
 
     connections = tuple(connection(number, server) for number, server in enumerate(servers, start=1))
     found = McpServers({}, (), connections)
@@ -119,6 +119,8 @@ async def _open(connection: Connection) -> tuple[tuple[OfferedTool, ...], tuple[
         listed = await connection.start()
     except ServerFailedError as error:
         return (), (f"MCP server {connection.name!r} is left out: {error}",)
+    except RecursionError:
+        return (), (f"MCP server {connection.name!r} is left out: its list of tools is nested too deeply",)
     offered, refused = offered_tools(connection.name, listed)
     return offered, tuple(f"MCP server {connection.name!r}: {each}; left out" for each in refused)
 
@@ -127,4 +129,5 @@ def _tool(offered: OfferedTool, connection: Connection, timeout_s: float) -> Too
     def is_read_only(_: object) -> bool:
         return offered.is_read_only
 
-    return Tool(offered.schema, partial(connection.call, offered.name), is_read_only, timeout_s)
+    tool = Tool(offered.schema, partial(connection.call, offered.name), is_read_only, timeout_s)
+    return connection.secrets.tool(tool)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -18,9 +19,12 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from harness.errors import UsageError
+from harness.loop.redaction import Secrets
 
 DEFAULT_TIMEOUT_S = 120.0  # of one call; what the shell tool gives a command
 MAX_TIMEOUT_S = 3600.0
+# What a server gets of this process's environment. A list of what may go, since no list of secrets is complete.
+INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 SEPARATOR = "__"  # between server and tool in a tool's name
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,30}(?<!_)|[A-Za-z0-9]")
@@ -36,7 +40,8 @@ _FIELDS = tuple(dict.fromkeys((*_STDIO_FIELDS, *_HTTP_FIELDS)))
 class StdioServer:
     """A server that is a program of this machine.
 
-    Shape: command is a name to be found on PATH, or a path; cwd None is the workspace.
+    Shape: command is a name to be found on PATH, or a path; cwd None is the workspace; secrets are the values that
+    came from variables, less those every server gets and those that name a place of this machine.
     Units: timeout_s is the time limit of one call in seconds.
     """
 
@@ -46,6 +51,7 @@ class StdioServer:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
+    secrets: Secrets = field(default_factory=Secrets, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class HttpServer:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = DEFAULT_TIMEOUT_S
+    secrets: Secrets = field(default_factory=Secrets, repr=False)
 
 
 Server = StdioServer | HttpServer
@@ -120,6 +127,7 @@ class _Reader:
         self._folder = path.absolute().parent
         self._is_json = path.suffix == ".json"
         self._environ = environ
+        self._filled_in: list[str] = []  # of the server being read
         self._allowed_hosts = allowed_hosts
 
     def servers(self) -> tuple[Server, ...]:
@@ -176,6 +184,7 @@ class _Reader:
             )
             self._fail(at, told, "'command' for a program, or 'url' for a server reached over HTTP")
         is_stdio = "command" in table
+        self._filled_in.clear()
         fields = _STDIO_FIELDS if is_stdio else _HTTP_FIELDS
         for each in table:
             if each not in fields:
@@ -183,7 +192,8 @@ class _Reader:
                 self._fail((*at, each), f"field {each!r} does not go with {kind}", f"one of {', '.join(fields)}")
         timeout_s = self._timeout(at, table)
         if not is_stdio:
-            return HttpServer(name, self._url(at, table["url"]), self._headers(at, table), timeout_s)
+            url, headers = self._url(at, table["url"]), self._headers(at, table)
+            return HttpServer(name, url, headers, timeout_s, Secrets(tuple(self._filled_in)))
         return StdioServer(
             name,
             self._command(at, table["command"]),
@@ -191,6 +201,7 @@ class _Reader:
             self._env(at, table),
             self._cwd(at, table.get("cwd")),
             timeout_s,
+            Secrets(tuple(self._filled_in)),
         )
 
     def _word(self, at: tuple[str, ...], value: object) -> str:
@@ -280,7 +291,10 @@ class _Reader:
             if name not in self._environ:
                 told = f"variable {name!r:.80} is not set{_near(name, tuple(self._environ))}"
                 self._fail(at, told, "${NAME} of a variable that is set", fix=f"export {name}=..., or take it out")
-            return self._environ[name]
+            value = self._environ[name]
+            if name not in INHERITED and not os.path.lexists(value):
+                self._filled_in.append(value)
+            return value
 
         return _REFERENCE.sub(value_of, text)
 

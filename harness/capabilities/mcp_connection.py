@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from mcp import Client, MCPError
@@ -29,8 +29,9 @@ from harness.capabilities.mcp_config import HttpServer
 from harness.capabilities.mcp_listing import MAX_TOOLS
 from harness.capabilities.mcp_results import output_of, printable
 from harness.capabilities.mcp_stdio import MAX_LINE_BYTES, ServerFailedError, StdioTransport
+from harness.loop.redaction import Secrets
 from harness.loop.tools import ToolContext, ToolOutput, error_output
-from harness.model.messages import Json
+from harness.model.messages import Json, JsonObject
 
 MAX_PAGES = 50  # of a list of tools; a server that always has another page is answered with what it listed so far
 CONNECT_S = 30.0  # of one step over HTTP; the time limits of start and call are shorter or longer for reasons of theirs
@@ -54,11 +55,15 @@ class Limits:
 class Connection:
     """One server.
 
-    Shape: start gives the listed tools as plain JSON; call asks one; close may be called at any time, also twice.
+    Shape: start gives the listed tools as plain JSON; call asks one; close may be called at any time, also twice. What
+    start and call give, and what a failure says, holds none of the secrets, also not a part of one that was cut.
     """
 
-    def __init__(self, name: str, transport: StdioTransport | HttpServer, limits: Limits) -> None:
+    def __init__(
+        self, name: str, transport: StdioTransport | HttpServer, limits: Limits, secrets: Secrets | None = None
+    ) -> None:
         self.name = name
+        self.secrets = secrets or Secrets()
         self._transport = transport
         self._limits = limits
         self._closing = asyncio.Event()
@@ -79,7 +84,7 @@ class Connection:
         waits: set[asyncio.Future[Any]] = {self._listed, self._task}
         await asyncio.wait(waits, timeout=self._limits.start_s, return_when=asyncio.FIRST_COMPLETED)
         if self._listed.done():
-            return self._listed.result()
+            return [self.secrets.value(cast("Json", each)) for each in self._listed.result()]
         if not self._task.done():
             said = self._transport.last_words() if isinstance(self._transport, StdioTransport) else ""
             await self.close()
@@ -141,7 +146,7 @@ class Connection:
         except asyncio.CancelledError:
             self._why = "was closed"
         except Exception as error:  # noqa: BLE001 - a foreign server drives a foreign client; its failure ends neither turn nor program
-            self._why = self._transport_words() or reason_of(error)
+            self._why = self._transport_words() or reason_of(error, self.secrets)
         finally:
             self._over.set()
 
@@ -174,10 +179,10 @@ class Connection:
         error = asking.exception()
         if error is None:
             answer = asking.result().model_dump(by_alias=True, mode="json", exclude_none=True)
-            return self._with_word_on_list(output_of(answer))
+            return self._with_word_on_list(output_of(cast("JsonObject", self.secrets.value(answer))))
         if self._over.is_set() or (isinstance(self._transport, StdioTransport) and self._transport.over.is_set()):
             return self._gone()
-        told = error_output(f"the MCP server {self.name!r} failed: {reason_of(error)}", "MCP_CALL_FAILED")
+        told = error_output(f"the MCP server {self.name!r} failed: {reason_of(error, self.secrets)}", "MCP_CALL_FAILED")
         return self._with_word_on_list(told)
 
     def _with_word_on_list(self, output: ToolOutput) -> ToolOutput:
@@ -220,8 +225,8 @@ async def _http_streams(server: HttpServer) -> AsyncGenerator[Any]:
         yield streams
 
 
-def reason_of(error: BaseException) -> str:
-    """Why something failed, in one line; of several failures the first."""
+def reason_of(error: BaseException, secrets: Secrets) -> str:
+    """Why something failed, in one line and without the secrets; of several failures the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ValidationError):
@@ -232,7 +237,7 @@ def reason_of(error: BaseException) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return printable(" ".join(text.split()))[:_LINE_CHARACTERS]
+    return printable(secrets.text(" ".join(secrets.text(text).split())))[:_LINE_CHARACTERS]
 
 
 def _sendable(arguments: Mapping[str, Json]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ MAX_LINE_BYTES = 32 << 20  # one answer; a hundred times what is shown of it, an
 FLUSH_S = 0.5  # for what was said to reach the server before its input is closed
 EXIT_S = 1.0  # for a server to end by itself once its input is closed; what headless gives closing is five seconds
 LAST_WORDS_S = 0.2  # for what an ended server wrote to arrive, when somebody else still holds its pipe
-_STDERR_BYTES = 2000
+_STDERR_BYTES = 8192  # longer than any secret, so that none is cut before it is whole
 _READ_BYTES = 1 << 16
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -78,7 +78,7 @@ class StdioTransport:
     def last_words(self) -> str:
         """What the server said last on standard error, and that it wrote what is no message, as the rest of a line."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-        said = f'; it said last: "{lines[-1][:200]}"' if lines else ""
+        said = f'; it said last: "{self._server.secrets.text(lines[-1])[:200]}"' if lines else ""
         return f"{said}; it wrote {self._noise} lines that are no messages" if self._noise else said
 
     async def __aenter__(self) -> tuple[Incoming, Outgoing]:
@@ -235,7 +235,7 @@ class StdioTransport:
         with suppress(OSError):
             while data := await reader.read(_READ_BYTES):
                 self._errors += data
-                del self._errors[:-_STDERR_BYTES]
+                self._errors[:] = self._server.secrets.data(bytes(self._errors))[-_STDERR_BYTES:]
 
     async def _wait(self, process: asyncio.subprocess.Process) -> None:
         await process.wait()

@@ -52,12 +52,19 @@ class Bench:
     def raw(self, way: str, name: str = "raw", **options: Any) -> StdioServer:
         return StdioServer(name, sys.executable, (str(RAW), way, str(self.notes_file)), **options)
 
-    async def open(self, *servers: Server, environment: Mapping[str, str] | None = None) -> McpServers:
+    async def open(
+        self, *servers: Server, environment: Mapping[str, str] | None = None, key: str | None = None
+    ) -> McpServers:
         processes = Processes(
             MARK, self.mark, partial(end_all, grace_s=0.3), partial(signal_now, number=signal.SIGKILL)
         )
         found = await open_servers(
-            servers, self.folder, os.environ if environment is None else environment, processes, limits=self.limits
+            servers,
+            self.folder,
+            os.environ if environment is None else environment,
+            processes,
+            limits=self.limits,
+            key=key,
         )
         self.opened.append(found)
         return found

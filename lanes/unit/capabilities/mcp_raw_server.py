@@ -53,7 +53,8 @@ def tools() -> list[dict[str, Any]]:
         hints: dict[str, Any] = {"true": True, "text": "true", "one": 1, "false": False}
         listed = [{"name": name, "inputSchema": OBJECT, "annotations": {"readOnlyHint": hints[name]}} for name in hints]
         return [*listed, {"name": "none", "inputSchema": OBJECT}]
-    return [{"name": "echo", "description": "Give the text back.", "inputSchema": OBJECT}]
+    told = os.environ.get("TOKEN", "")
+    return [{"name": "echo", "description": f"Give the text back.{told}", "inputSchema": OBJECT}]
 
 
 def listed(request: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +92,9 @@ def call(request: dict[str, Any]) -> None:
             )
         case "error":
             send({"id": request["id"], "error": {"code": -32602, "message": "no such\ntool"}})
+        case "tells-its-secret":
+            sent = {"code": -32602, "message": "x" * 390 + " bad token " + os.environ["TOKEN"]}
+            send({"id": request["id"], "error": sent})
         case "changes-list":
             send({"method": "notifications/tools/list_changed"})
             send({"id": request["id"], "error": {"code": -32602, "message": "unknown tool"}})

@@ -11,6 +11,7 @@ import pytest
 
 from harness.capabilities.mcp_config import HttpServer, StdioServer, load_servers
 from harness.errors import UsageError
+from harness.loop.redaction import Secrets
 
 ENVIRON = {"GIT_TOKEN": "secret-1", "HOME": "/home/one"}
 
@@ -49,9 +50,25 @@ def test_both_forms_of_the_file_say_the_same(tmp_path: Path, kind: str) -> None:
             {"TOKEN": "Bearer secret-1"},
             tmp_path / "sub",
             30.0,
+            Secrets(("secret-1",)),
         ),
-        HttpServer("search", "https://example.com/mcp", {"Authorization": "Bearer secret-1"}, 120.0),
+        HttpServer(
+            "search", "https://example.com/mcp", {"Authorization": "Bearer secret-1"}, 120.0, Secrets(("secret-1",))
+        ),
     )
+
+
+def test_S12_what_comes_from_variables_is_secret_but_for_places_and_what_every_server_gets(tmp_path: Path) -> None:
+    environ = {"GIT_TOKEN": "secret-1", "HOME": "/no/such/home", "DATA": str(tmp_path), "OTHER": "secret-2"}
+    path = tmp_path / "mcp.toml"
+    path.write_text(
+        '[servers.a]\ncommand = "a"\nenv = { A = "${HOME}/x", B = "${DATA}", C = "${GIT_TOKEN}", D = "literal-1" }\n'
+        '[servers.b]\nurl = "https://example.com"\nheaders = { H = "${OTHER}" }\n'
+    )
+    assert [server.secrets for server in load_servers(path, environ=environ)] == [
+        Secrets(("secret-1",)),
+        Secrets(("secret-2",)),
+    ]
 
 
 def test_a_command_with_a_slash_is_found_from_the_files_folder_on(tmp_path: Path) -> None:
