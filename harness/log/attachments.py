@@ -121,17 +121,18 @@ class AttachmentStore:
         for reference in references:
             self._read(reference)
         for reference in references:
+            digest = check_reference(reference)
             try:
-                self.files.keep(check_reference(reference))
+                self.files.keep(digest)
             except OSError as error:
-                raise _read_failed(reference, error) from error
+                raise _read_failed(reference, error, self.files.path_of(digest)) from error
 
     def _read(self, reference: AttachmentRef) -> bytes:
         digest = check_reference(reference)
         try:
             data = self.files.read(digest)
         except OSError as error:
-            raise _read_failed(reference, error) from error
+            raise _read_failed(reference, error, self.files.path_of(digest)) from error
         found = read_header(data)
         stated = ImageHeader(reference.media_type, reference.width, reference.height)
         if found != stated or len(data) != reference.bytes:
@@ -139,18 +140,25 @@ class AttachmentStore:
         return data
 
 
-def _read_failed(reference: AttachmentRef, error: OSError) -> AttachmentError:
+def _read_failed(reference: AttachmentRef, error: OSError, path: Path) -> AttachmentError:
+    """The error for a picture that is not given back; it ends turns, so its first line says how to mend it.
+
+    A request is never made without a picture its log names: what a model was asked is recomputable from the log. That
+    line may reach a log, which holds no paths.
+    """
     where = f"attachment {reference.attachment_id}"
     if isinstance(error, FileNotFoundError):
         return AttachmentError(
-            "the picture is not in the store",
+            "the picture is not in the store; send the same picture again in any session of this root, put its file "
+            "back, or fork the session before the message that names it",
             where=where,
-            fix="send it again; a session that was copied alone lacks its pictures",
+            expected="every picture the log names; a session that was copied alone lacks them",
+            fix=f"send the same picture again, or put its file back as {path}",
             code="ATTACHMENT_NOT_FOUND",
         )
     return AttachmentError(
-        f"the picture could not be read: {error.strerror or error}",
+        f"the picture could not be read: {error.strerror or error}; look at the owner and mode of its file",
         where=where,
-        fix="look at the owner and mode of the file, and at the disk",
+        fix=f"look at the owner and mode of {path} and of the folders above it, and at the disk",
         code="ATTACHMENT_READ_FAILED",
     )

@@ -295,6 +295,24 @@ async def test_A03_a_missing_object_is_told_apart_from_a_damaged_one(store: Atta
     assert await code_of(store.read(reference)) == "ATTACHMENT_NOT_FOUND"
 
 
+async def test_A03_a_missing_picture_says_how_it_is_mended_and_is_mended_by_sending_it_again(
+    store: AttachmentStore,
+) -> None:
+    (reference,) = await store.admit([upload(1)])
+    path = store.files.root / place(png(1))
+    path.unlink()
+    with pytest.raises(AttachmentError, match="send the same picture again") as caught:
+        await store.read(reference)
+    error = caught.value
+    assert (reference.attachment_id in error.where, str(path) in error.fix, str(path) in error.what) == (
+        True,
+        True,
+        False,
+    )
+    await store.admit([upload(1)])
+    assert await store.read(reference) == png(1)
+
+
 @pytest.mark.parametrize(
     "fields",
     [

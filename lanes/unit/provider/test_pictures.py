@@ -157,7 +157,11 @@ async def test_A03_a_damaged_picture_ends_the_request_with_its_own_code(
         Failure(
             f"{where}: the stored picture is damaged: its bytes are not those that were stored", "ATTACHMENT_CORRUPT"
         ),
-        Failure(f"{where}: the picture is not in the store", "ATTACHMENT_NOT_FOUND"),
+        Failure(
+            f"{where}: the picture is not in the store; send the same picture again in any session of this root, put "
+            "its file back, or fork the session before the message that names it",
+            "ATTACHMENT_NOT_FOUND",
+        ),
         [],
     )
 
