@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import httpx
 
 from harness.assemble import Assembled, assemble
-from harness.errors import HarnessError, LogError, LogWriteError
+from harness.errors import HarnessError, LogError
 from harness.log.events import Cause, Event, ReasonKind, TurnReason
 from harness.log.interval import final_text, finish_reason, fold_usage
 from harness.log.json_form import encode_line, event_to_json
@@ -130,8 +130,7 @@ class _Headless:
                 assembled = await self._built(build(self._settings, transport=transport, resume=resume))
             except LogError as error:
                 self._say(one_line(str(error)))
-                is_refusal = resume is not None and not isinstance(error, LogWriteError)
-                return EXIT_RESUME_REFUSED if is_refusal else EXIT_FAILED
+                return EXIT_FAILED if resume is None else EXIT_RESUME_REFUSED
             if assembled is None:
                 self._say(f"{self._stop.text}; the session was not opened")
                 return self._stop.exit_code

@@ -316,6 +316,17 @@ async def test_HL16_a_session_another_process_works_on_is_refused(bench: Bench) 
     assert "LOG_BUSY" in inner[0].err
 
 
+async def test_HL16_a_session_whose_log_cannot_be_written_is_refused_like_any_other(bench: Bench) -> None:
+    await bench.run(say("done"))
+    session_id = bench.session_ids()[0]
+    (log,) = bench.sessions.rglob("session.jsonl")
+    log.rename(bench.folder / "elsewhere.jsonl")
+    log.symlink_to(bench.folder / "elsewhere.jsonl")
+    outcome = await bench.run(say("never"), resume=session_id)
+    assert (outcome.exit_code, outcome.out, outcome.script.requests) == (6, "", [])
+    assert "it is a link and no file of its own [LOG_WRITE_FAILED]" in outcome.err
+
+
 def make_folder(path: Path) -> None:
     path.mkdir()
 
