@@ -49,6 +49,14 @@ def test_an_old_picture_that_no_session_names_is_removed(
     assert (capfd.readouterr().out.splitlines()[-1], orphan.exists()) == ("removed 1, kept 0", False)
 
 
+def test_a_grace_period_that_is_too_short_is_answered_in_the_hours_it_was_given_in(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (sweep(tmp_path, "--grace-hours", "0.0167"), sweep(tmp_path, "--grace-hours", "0")) == (0, 2)
+    said = capfd.readouterr().err
+    assert ("0 hours would take" in said, "expected: 0.0167 hours" in said, " ms" in said) == (True, True, False)
+
+
 def test_nothing_is_removed_while_a_session_cannot_be_read(
     orphan: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,6 +66,18 @@ def test_nothing_is_removed_while_a_session_cannot_be_read(
     assert sweep(tmp_path) == 1
     out, err = capfd.readouterr()
     assert (orphan.exists(), "removed 0" in out, "nothing was removed" in err) == (True, True, True)
+
+
+def test_B22_a_store_that_cannot_be_looked_at_is_a_named_error(
+    orphan: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    objects = orphan.parent.parent
+    objects.rename(tmp_path / ".away")
+    objects.touch()
+    assert sweep(tmp_path) == 1
+    err = capfd.readouterr().err
+    assert (f"{objects}: the pictures could not be looked at: Not a directory [ATTACHMENT_READ_FAILED]" in err) is True
+    assert "fix: " in err
 
 
 @pytest.mark.parametrize(

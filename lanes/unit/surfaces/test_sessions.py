@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +270,30 @@ def test_salvage_into_an_id_that_is_taken_changes_nothing(shelf: Shelf) -> None:
     before = (path.read_bytes(), other.read_bytes())
     code, _, err = shelf.run("salvage", "one", "--as", "two")
     assert (code, "[SESSION_ALREADY_EXISTS]" in err, (path.read_bytes(), other.read_bytes())) == (1, True, before)
+
+
+@pytest.mark.parametrize("action", ["show", "salvage"])
+@pytest.mark.parametrize(
+    ("put", "problem"),
+    [
+        (os.mkfifo, "it is a pipe, a socket or a device"),
+        (os.mkdir, "it is a folder"),
+        (lambda path: path.symlink_to("nowhere"), "it is a link to something that is not there"),
+    ],
+    ids=["pipe", "folder", "dead_link"],
+)
+def test_P14_what_is_no_file_is_refused_by_name_with_a_way_to_mend_it(
+    shelf: Shelf, action: str, put: Callable[[Path], None], problem: str
+) -> None:
+    path = shelf.keep()
+    path.unlink()
+    put(path)
+    code, out, err = shelf.run(action, ONE)
+    assert (code, out) == (1, "")
+    assert f"{path}: the log cannot be read: {problem} [LOG_READ_FAILED]" in err
+    assert "fix: " in err
+    code, out, _ = shelf.run("list")
+    assert (code, out) == (1, f"cannot be read: {path}: {problem}\n")
 
 
 @pytest.mark.parametrize("action", ["show", "salvage"])
