@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from lanes.channels import Channels
+from lanes.environment import HOSTS_VARIABLE, NO_HOST
 from lanes.errors import CassetteError, ScenarioError
 from lanes.observation import Observation
 from lanes.playing import workspace_places
@@ -24,6 +25,7 @@ from lanes.unit.scenario.made_cassettes import made_document, write_cassette
 
 LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
 NOW = datetime(2031, 3, 31, 12, tzinfo=UTC)
+REPLAY_VARIABLES = {"OPENAI_API_KEY": DUMMY_KEY, HOSTS_VARIABLE: NO_HOST}  # as its lane has them, not ours
 HELLO = {"version": 1, "steps": [{"reply": [{"text": "hello"}]}]}
 
 
@@ -115,7 +117,7 @@ def test_a_child_process_plays_a_session_and_leaves_notes_and_facts(tmp_path: Pa
     write_workspace(scenario, workspace)
     channels, observation = opened("replay", tmp_path, Today(NOW))
     child = channels.recorded_child(LOGS / "compact-history", places=workspace_places(workspace))
-    program = Program(workspace, sessions, child.base_url, environ={"OPENAI_API_KEY": DUMMY_KEY})
+    program = Program(workspace, sessions, child.base_url, environ=REPLAY_VARIABLES)
     command = child.command(program.arguments(scenario.runs[0]))
     subprocess.run(command, env=program.environment(), cwd=workspace, check=True, capture_output=True)
     channels.close()
@@ -134,7 +136,7 @@ def test_cassettes_57_a_divergence_inside_a_child_process_fails_the_test_with_it
     sessions.mkdir()
     channels, observation = opened("replay", tmp_path, Today(NOW))
     child = channels.recorded_child(LOGS / "compact-history", places=workspace_places(workspace))
-    program = Program(workspace, sessions, child.base_url, environ={"OPENAI_API_KEY": DUMMY_KEY})
+    program = Program(workspace, sessions, child.base_url, environ=REPLAY_VARIABLES)
     command = child.command(program.arguments(Run("Another task.")))
     ended = subprocess.run(command, env=program.environment(), cwd=workspace, check=False, capture_output=True)
 
