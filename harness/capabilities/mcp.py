@@ -93,7 +93,8 @@ async def open_servers(
         if not isinstance(server, StdioServer):
             return Connection(server.name, server, limits or Limits(), server.secrets)
         marked = replace(processes, mark=f"{processes.mark}-{number}")
-        transport = StdioTransport(server, cwd=workspace, env=kept, processes=marked)
+        probe_s = (limits or Limits()).probe_s
+        transport = StdioTransport(server, cwd=workspace, env=kept, processes=marked, probe_s=probe_s)
         return Connection(server.name, transport, limits or Limits(), server.secrets)
 
     connections = tuple(connection(number, server) for number, server in enumerate(servers, start=1))

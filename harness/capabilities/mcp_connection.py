@@ -28,7 +28,7 @@ from pydantic import RootModel, ValidationError
 from harness.capabilities.mcp_config import HttpServer
 from harness.capabilities.mcp_listing import MAX_TOOLS
 from harness.capabilities.mcp_results import output_of, printable
-from harness.capabilities.mcp_stdio import MAX_LINE_BYTES, ServerFailedError, StdioTransport
+from harness.capabilities.mcp_stdio import MAX_LINE_BYTES, PROBE_S, ServerFailedError, StdioTransport
 from harness.loop.redaction import Secrets
 from harness.loop.tools import ToolContext, ToolOutput, error_output
 from harness.model.messages import Json, JsonObject
@@ -46,10 +46,11 @@ class _Untouched(RootModel[dict[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits of a connection, in seconds: until its tools are listed, and for its orderly end."""
+    """Time limits of a connection, in seconds: until its tools are listed, its orderly end, its first answer."""
 
     start_s: float = 30.0  # an interpreter and its packages on a cold disk take several seconds
     close_s: float = 3.5  # input closed, asked, killed; headless gives all of its closing five seconds
+    probe_s: float = PROBE_S
 
 
 class Connection:

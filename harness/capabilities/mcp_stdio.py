@@ -34,6 +34,8 @@ from harness.wire.json_text import encode_json
 from harness.wire.ndjson import DroppedLine, LineSplitter
 
 MAX_LINE_BYTES = 32 << 20  # one answer; a hundred times what is shown of it, and no reason to fill memory
+PROBE_METHOD = "server/discover"  # what the package asks first, to tell a server of today from an older one
+PROBE_S = 2.0  # for its answer: older servers may keep silent about what they do not know; the package waits 10 s
 FLUSH_S = 0.5  # for what was said to reach the server before its input is closed
 EXIT_S = 1.0  # for a server to end by itself once its input is closed; what headless gives closing is five seconds
 LAST_WORDS_S = 0.2  # for what an ended server wrote to arrive, when somebody else still holds its pipe
@@ -54,12 +56,22 @@ class StdioTransport:
     Shape: over is set once nothing can be said to the server any more, and how says why. kill ends it at once.
     """
 
-    def __init__(self, server: StdioServer, *, cwd: Path, env: Mapping[str, str], processes: Processes) -> None:
+    def __init__(
+        self,
+        server: StdioServer,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        processes: Processes,
+        probe_s: float = PROBE_S,
+    ) -> None:
         self._server = server
         self._cwd = server.cwd or cwd
         outer = env.get(processes.variable, "")
         self._env = {**env, **server.env, processes.variable: f"{outer} {processes.mark}".strip()}
         self._processes = processes
+        self._probe_s = probe_s
+        self._was_probed = False
         self.over = asyncio.Event()
         self._how = ""
         self._process: asyncio.subprocess.Process | None = None
@@ -227,9 +239,20 @@ class StdioTransport:
                     self._unanswered.add(message.id)
                 self._writer.write(encode_json(message.model_dump(by_alias=True, exclude_unset=True)) + b"\n")
                 await self._writer.drain()
+                if isinstance(message, JSONRPCRequest) and message.method == PROBE_METHOD and not self._was_probed:
+                    self._was_probed = True
+                    self._tasks.append(asyncio.ensure_future(self._end_probe(message.id)))
         except OSError:
             await self._until_exited(LAST_WORDS_S)
             self._end_with(self._exit_words() or "closed its input")
+
+    async def _end_probe(self, asked: RequestId) -> None:
+        """Answer the first probe in the place of a server that keeps silent; a second one follows an answer of it."""
+        await asyncio.sleep(self._probe_s)
+        if asked in self._unanswered:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                for message in self._refuse(f"nothing came within {self._probe_s:g} s", (asked,)):
+                    await self._to_session.send(message)
 
     async def _read_errors(self, reader: asyncio.StreamReader) -> None:
         with suppress(OSError):

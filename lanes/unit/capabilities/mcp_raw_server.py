@@ -125,7 +125,7 @@ def serve() -> None:
                 call(request)
             case "notifications/cancelled":
                 note("cancelled")
-            case _ if "id" in request:
+            case _ if "id" in request and WAY != "ignores-unknown":
                 send({"id": request["id"], "error": {"code": -32601, "message": "unknown method"}})
 
 

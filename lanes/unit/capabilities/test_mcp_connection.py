@@ -67,3 +67,13 @@ async def test_S12_what_a_server_says_holds_none_of_its_secrets_and_not_the_key(
     assert text_of(outputs[1]) == f"echo: {STAND_IN} {STAND_IN}"
     assert servers.tools["echoes__echo"].schema.description == f"Give the text back.{STAND_IN}"
     assert "ended with exit code 3; it said last:" in servers.notices[0]
+
+
+async def test_a_server_that_ignores_what_it_does_not_know_is_opened_without_the_long_wait_for_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 2 * START_S)
+    bench.limits = Limits(start_s=START_S, close_s=1.0, probe_s=0.05)
+    servers = await bench.open(bench.raw("ignores-unknown"))
+    assert (list(servers.tools), servers.notices) == (["raw__echo"], ())
+    assert text_of(await ask(servers, "raw__echo", text="hi")) == "echo: hi"
