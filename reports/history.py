@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,14 +50,15 @@ def _seen(document: dict[str, Json], now: datetime) -> tuple[datetime, LastSeen]
     return when, LastSeen(claim_id, commit, max(0, (now - when).days), model, host)
 
 
-def read_used_ids(root: Path, most: int | None = None) -> frozenset[str]:
+def read_used_ids(root: Path, most: int | None = None, own: Collection[str] = ()) -> frozenset[str]:
     """The digests of every provider id in a cassette or in the history: a new live answer carries none of them.
 
     Shape: most is how many lines of the history count, all of them by default. An id that is written as a digest is
-    taken as it is, any other is digested.
+    taken as it is, any other is digested. own are the digests of the bundles that are judged: a line that was written
+    of these alone tells of the very same answers, not of earlier ones.
     """
     found = {each if each.startswith("sha256:") else digest_bytes(each.encode()) for each in _ids_in_cassettes(root)}
-    return frozenset(found.union(_ids_in_history(root / HISTORY, most)))
+    return frozenset(found.union(_ids_in_history(root / HISTORY, most, frozenset(own))))
 
 
 def _ids_in_cassettes(root: Path) -> Iterator[str]:
@@ -67,9 +68,11 @@ def _ids_in_cassettes(root: Path) -> Iterator[str]:
                 yield match.group(1)
 
 
-def _ids_in_history(path: Path, most: int | None) -> Iterator[str]:
+def _ids_in_history(path: Path, most: int | None, own: frozenset[str]) -> Iterator[str]:
     for document in _history_lines(path, most):
-        ids = document.get("provider_ids")
+        ids, bundles = document.get("provider_ids"), document.get("bundles")
+        if isinstance(bundles, list) and bundles and own.issuperset(str(each) for each in bundles):
+            continue
         if isinstance(ids, list):
             yield from (each for each in ids if isinstance(each, str))
 

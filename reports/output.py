@@ -11,7 +11,7 @@ import gc
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -68,8 +68,9 @@ def build_reports(
     """
     about = current_subject(root) if subject is None else subject
     known = claims_of(root) if claims is None else claims
-    admission = admission_for(root, about)
     with _only_writer(out_dir):
+        bundles = _digests(find_bundles(out_dir))
+        admission = admission_for(root, about, own=bundles)
         board = load_board(out_dir, root, now, subject=about, claims=known, admission=admission)
         configuration = configuration_digests(root)
         outputs = save_board(board, out_dir, configuration)
@@ -78,7 +79,7 @@ def build_reports(
             subject=about,
             rules=digest_rules(known, admission),
             configuration=configuration,
-            bundles=_digests(find_bundles(out_dir)),
+            bundles=bundles,
             proofs=_digests(find_proof_bundles(out_dir)),
             history_lines=len(read_history(root / HISTORY)),
             outputs=outputs,
@@ -143,13 +144,18 @@ def _collector_at_rest() -> Iterator[None]:
             gc.enable()
 
 
-def admission_for(root: Path, subject: Subject, history_lines: int | None = None) -> Admission:
-    """What live records about a subject are judged against, from the tables and the history of a project."""
+def admission_for(
+    root: Path, subject: Subject, history_lines: int | None = None, own: Collection[str] = ()
+) -> Admission:
+    """What live records about a subject are judged against, from the tables and the history of a project.
+
+    Shape: own are the digests of the bundles that are judged; what the history says of these alone is no reuse.
+    """
     return Admission(
         subject=subject,
         providers=provider_rows(load_providers()),
         trust_store=trust_store_digest(),
-        used_ids=read_used_ids(root, history_lines),
+        used_ids=read_used_ids(root, history_lines, own),
     )
 
 

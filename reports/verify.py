@@ -87,7 +87,8 @@ def verify_folder(out: Path, root: Path) -> Verification:
     subject = _check_bundles(folders, manifest, seen)
     _check_lists(out, folders, manifest, seen)
     lines = None if manifest is None else manifest.history_lines
-    claims, admission = claims_of(root), admission_for(root, subject, lines)
+    own = [digest_bundle(folder) for folder in folders]
+    claims, admission = claims_of(root), admission_for(root, subject, lines, own)
     is_alike = _check_rules(root, claims, admission, manifest, seen)
     now = datetime.now(UTC) if manifest is None else _time_of(manifest, seen)
     board = load_board(out, root, now, claims=claims, admission=admission, history_lines=lines)

@@ -78,5 +78,16 @@ def test_ids_of_cassettes_and_of_the_history_are_used_up(tmp_path: Path) -> None
     assert read_used_ids(tmp_path) == {digest_bytes(b"chatcmpl-1"), digest, "sha256:1"}
 
 
+def test_what_the_history_says_of_the_judged_bundles_alone_is_no_reuse(tmp_path: Path) -> None:
+    (tmp_path / HISTORY).parent.mkdir(parents=True)
+    lines = [
+        {**SEEN, "bundles": ["sha256:a"], "provider_ids": ["sha256:1"]},
+        {**SEEN, "bundles": ["sha256:a", "sha256:b"], "provider_ids": ["sha256:2"]},
+        {**SEEN, "bundles": [], "provider_ids": ["sha256:3"]},
+    ]
+    (tmp_path / HISTORY).write_text(history(*lines))
+    assert read_used_ids(tmp_path, own=["sha256:a"]) == {"sha256:2", "sha256:3"}
+
+
 def test_without_recordings_and_history_no_id_is_used_up(tmp_path: Path) -> None:
     assert read_used_ids(tmp_path) == frozenset()
