@@ -113,7 +113,7 @@ class Lock:
 def is_held(path: Path) -> bool:
     """Whether some process holds the lock of that name; creates nothing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:

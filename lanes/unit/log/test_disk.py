@@ -39,6 +39,11 @@ def test_looking_for_a_lock_creates_nothing(tmp_path):
     assert (is_held(tmp_path / "none.lock"), list(tmp_path.iterdir())) == (False, [])
 
 
+def test_looking_for_a_lock_waits_for_no_pipe_in_its_place(tmp_path):
+    os.mkfifo(tmp_path / "s1.lock")
+    assert is_held(tmp_path / "s1.lock") is False
+
+
 def test_releasing_a_lock_whose_name_was_taken_by_another_leaves_the_others_name(tmp_path):
     path = tmp_path / "s1.lock"
     lock = Lock.acquire(path, "s1", Disk())
