@@ -48,3 +48,29 @@ async def test_a_picture_is_sent_where_it_is_taken_and_refused_elsewhere(
     assert (kinds, end.payload.reason.kind) == (parts, reason)
     if parts:
         assert sent[0][1]["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(png()).decode()
+
+
+async def test_A03_a_missing_picture_ends_turns_until_it_is_sent_again_and_each_says_so(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    store = AttachmentStore.beside(place.sessions)
+    (reference,) = await store.admit([Upload(png(), "image/png", "dot.png")])
+    assembled = await place.make(say("seen"), say("seen again"), settings=place.settings(provider="openai"))
+
+    async def told(*content: TextBlock | ImageBlock) -> tuple[str, str]:
+        assembled.agent.followup(Message(assembled.new_message_id(), "user", content, UserSource()))
+        await assembled.agent.when_idle()
+        end = assembled.agent.log.last(TurnEnd)
+        assert end is not None
+        failure = end.payload.reason.failure
+        return end.payload.reason.kind, "" if failure is None else f"{failure.message} [{failure.code}]"
+
+    await told(TextBlock("what is it?"), ImageBlock(reference))
+    (stored,) = [found.path for found in store.files.list()]
+    stored.unlink()
+    kind, said = await told(TextBlock("and now?"))
+    assert (kind, reference.attachment_id in said, "send the same picture again" in said) == ("error", True, True)
+    assert said.endswith("[ATTACHMENT_NOT_FOUND]")
+    assert (str(tmp_path) in said, len(place.script.requests)) == (False, 1)
+    assert await store.admit([Upload(png(), "image/png", "dot.png")]) == (reference,)
+    assert await told(TextBlock("and now?")) == ("completed", "")
+    await assembled.close()
