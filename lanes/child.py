@@ -6,15 +6,12 @@ leaves what its witness saw in the spool; a note carries the token of the item i
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.cli import main as harness_main
-from lanes.errors import UsageError
-from lanes.spool import write_document
+from lanes.spool import read_specification, write_document
 from lanes.witness import append_notes, item_places, scripted_notes
 from mock_provider import Mock, build_script, load_script, transport
 
@@ -23,7 +20,7 @@ _FIELDS = ("argv", "content", "folder", "name", "notes", "requests", "root", "sc
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program as the specification says and return its exit code."""
-    specification = _load(arguments)
+    specification = read_specification(arguments, "lanes.child", _FIELDS)
     content = specification["content"]
     script = load_script(specification["script"]) if content is None else build_script(content, specification["name"])
     mock = Mock(script, root=specification["root"], journal_path=Path(specification["requests"]))
@@ -46,15 +43,6 @@ def main(arguments: Sequence[str]) -> int:
                 "unmatched": len(verdict.unmatched) + len(verdict.invalid),
             },
         )
-
-
-def _load(arguments: Sequence[str]) -> dict[str, Any]:  # each field is handed to the room that checks it
-    if len(arguments) != 1:
-        raise UsageError("one specification is wanted", where="lanes.child")
-    document = json.loads(Path(arguments[0]).read_text("utf-8"))
-    if not isinstance(document, dict) or sorted(document) != sorted(_FIELDS):
-        raise UsageError("the specification has other fields", where="lanes.child", expected=", ".join(_FIELDS))
-    return document
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lanes.errors import UsageError
 from lanes.guard import CANARIES_FILE, REFUSALS_FILE, UNSEEN_FILE
 from lanes.record import Json
 
@@ -124,3 +125,17 @@ def read_document(path: Path) -> dict[str, Json] | None:
         return None
     document = json.loads(path.read_text("utf-8"))
     return document if isinstance(document, dict) else None
+
+
+def read_specification(arguments: Sequence[str], where: str, fields: Sequence[str]) -> dict[str, Any]:
+    """What a child process of a lane is to do, from the one file that it was given.
+
+    Shape: fields names all that is in it, sorted; each is handed to the room that checks it.
+    Raises: UsageError when there is not exactly one file, or it holds other fields.
+    """
+    if len(arguments) != 1:
+        raise UsageError("one specification is wanted", where=where)
+    document = json.loads(Path(arguments[0]).read_text("utf-8"))
+    if not isinstance(document, dict) or sorted(document) != sorted(fields):
+        raise UsageError("the specification has other fields", where=where, expected=", ".join(fields))
+    return document

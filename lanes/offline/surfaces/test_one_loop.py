@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.client import HarnessClient, Launch
-from harness.client.process import Grace, start_process
 from harness.model.messages import JsonObject
 from harness.transport.rpc import Peer
 from lanes.channels import Channels
 from lanes.normalize import Identities, Json, normalize_log, places_of
+from lanes.offline.surfaces.peers import talk_to_server
 from lanes.policy import DUMMY_KEY
 from lanes.program import Program, console_command
 from lanes.scenario import Run, find_scenario, write_workspace
@@ -122,27 +121,13 @@ async def _served(
 ) -> None:
     record = place.workspace.parent / "record"
     command = [sys.executable, "-m", "lanes.tap", str(record), *console_command("harness"), *arguments]
-    process = await start_process(command, str(place.workspace), place.environment())
-    numbers = itertools.count(1)
-    complaints: list[str] = []
-    peer = Peer(process.source, process.sink, ids=lambda: f"c-{next(numbers)}", report=complaints.append, hear_all=hear)
-    peer.start()
-    try:
-        await talk(peer)
-    finally:
-        await process.end(_ask_nothing, Grace())
-        peer.close()
-    assert (process.exit_code, process.tail.text(), complaints) == (0, "", [])
+    await talk_to_server(command, place.workspace, place.environment(), hear, talk)
     assert impurities(Path(f"{record}.out")) == []
 
 
 def impurities(written: Path) -> list[bytes]:
     """The lines of a server's standard output that are no frame."""
     return [line for line in written.read_bytes().split(b"\n")[:-1] if json.loads(line).get("jsonrpc") != "2.0"]
-
-
-async def _ask_nothing() -> None:
-    """The end of the input is enough."""
 
 
 def _text_of(event: Mapping[str, object]) -> str:

@@ -6,16 +6,15 @@ Room: the replay of recorded sessions comes in. A driver gives the task, waits f
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.client import HarnessClient, Launch
-from harness.client.process import Grace, start_process
 from harness.model.messages import JsonObject
 from harness.transport.rpc import Peer
 from lanes.normalize import Identities, Json, normalize_log
+from lanes.offline.surfaces.peers import talk_to_server
 from lanes.playing import workspace_places
 from lanes.policy import DUMMY_KEY
 from lanes.program import Program, run_command
@@ -127,21 +126,7 @@ async def _served(
     hear: Callable[[str, JsonObject], None],
     talk: Callable[[Peer], Awaitable[None]],
 ) -> None:
-    process = await start_process(place.command(arguments), str(place.workspace), place.environment())
-    numbers = itertools.count(1)
-    complaints: list[str] = []
-    peer = Peer(process.source, process.sink, ids=lambda: f"c-{next(numbers)}", report=complaints.append, hear_all=hear)
-    peer.start()
-    try:
-        await talk(peer)
-    finally:
-        await process.end(_ask_nothing, Grace())
-        peer.close()
-    assert (process.exit_code, process.tail.text(), complaints) == (0, "", [])
-
-
-async def _ask_nothing() -> None:
-    """The end of the input is enough."""
+    await talk_to_server(place.command(arguments), place.workspace, place.environment(), hear, talk)
 
 
 SURFACES: dict[str, Callable[[Place, Run], Awaitable[None]]] = {

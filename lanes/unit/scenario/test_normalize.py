@@ -4,7 +4,7 @@ import pytest
 
 from lanes.normalize import Identities, normalize_log, normalize_text, places_of, replace_places
 
-PLACES = places_of({"<workspace>": ["/private/tmp/w-17", "/tmp/w-17"], "<root>": ["/tmp/w-17/root"]})
+PLACES = places_of({"<workspace>": ["/private/tmp/w-17", "/tmp/w-17"], "<root>": ["/tmp/w-17/top"]})
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ PLACES = places_of({"<workspace>": ["/private/tmp/w-17", "/tmp/w-17"], "<root>":
     [
         pytest.param("cd /tmp/w-17", "cd <workspace>", id="end-of-text"),
         pytest.param('"/tmp/w-17/calc.py"', '"<workspace>/calc.py"', id="inside-a-path"),
-        pytest.param("/tmp/w-17/root/x", "<root>/x", id="longest-first"),
+        pytest.param("/tmp/w-17/top/x", "<root>/x", id="longest-first"),
         pytest.param("/private/tmp/w-17/a", "<workspace>/a", id="second-spelling"),
         pytest.param("/tmp/w-170/a", "/tmp/w-170/a", id="longer-name-is-another-place"),
         pytest.param("/tmp/w-17-old", "/tmp/w-17-old", id="dash-continues-a-name"),
