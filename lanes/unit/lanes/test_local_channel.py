@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import threading
 from collections.abc import Iterator
@@ -26,6 +27,14 @@ def running(port: int = 4711) -> RunningModel:
     return RunningModel(port, 99, "m-tiny", "sha256:" + "a" * 64, "stand-in 1.0", {"seed": 1})
 
 
+def read_request(connection: socket.socket) -> None:
+    """Take all of a request, head and body: closing over unread bytes resets the connection under its answer."""
+    with connection.makefile("rb") as wire:
+        head = list(itertools.takewhile(bytes.strip, wire))
+        lengths = [int(line.partition(b":")[2]) for line in head if line.lower().startswith(b"content-length:")]
+        wire.read(sum(lengths))
+
+
 @contextlib.contextmanager
 def server(said: bytes) -> Iterator[int]:
     """Answer one request with these bytes; what is no whole answer ends with its connection."""
@@ -34,7 +43,7 @@ def server(said: bytes) -> Iterator[int]:
         def answer() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.recv(65536)
+                read_request(connection)
                 connection.sendall(said)
                 if said.endswith(LAST):
                     connection.recv(1)  # a whole answer keeps its connection until the client lets go of it

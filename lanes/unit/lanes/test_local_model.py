@@ -46,7 +46,9 @@ if mode == "no JSON":
     body = b"<html>"
 while True:
     connection, _ = listener.accept()
-    connection.recv(65536)
+    with connection.makefile("rb") as wire:
+        while wire.readline().strip():
+            pass
     head = b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body)
     connection.sendall(head + body)
     connection.close()
