@@ -14,6 +14,8 @@ from harness.wire.json_text import MAX_DEPTH, is_too_deep
 
 MAX_PROBLEMS = 5  # enough for a model to mend a call in one go, short enough to read
 
+_TOO_DEEP = f"lists and objects nested more than {MAX_DEPTH} levels deep"  # perhaps JSON; Python gave up far deeper
+
 _TYPES: dict[str, Callable[[object], bool]] = {
     "object": lambda value: isinstance(value, Mapping),
     "array": lambda value: isinstance(value, list),
@@ -38,9 +40,8 @@ def read_arguments(raw: str, schema: JsonObject) -> Mapping[str, Json]:
     """
     value = parse_arguments(raw)
     if not isinstance(value, dict):
-        got = "text that is not JSON" if isinstance(value, _Unparsed) else _name_of(value)
-        detail = f": {value.why}" if isinstance(value, _Unparsed) else ""
-        raise InvalidArgumentsError(f"arguments: expected a JSON object, got {got}{detail}")
+        got = value.why if isinstance(value, _Unparsed) else _name_of(value)
+        raise InvalidArgumentsError(f"arguments: expected a JSON object, got {got}")
     problems: list[str] = []
     checked = _check(value, schema, "", problems)
     if problems:
@@ -50,14 +51,14 @@ def read_arguments(raw: str, schema: JsonObject) -> Mapping[str, Json]:
 
 
 class _Unparsed(str):
-    """Arguments that are no JSON, passed on as the model wrote them."""
+    """Arguments that give no value, passed on as the model wrote them; why says what they are instead."""
 
     __slots__ = ("why",)
     why: str
 
 
 def parse_arguments(raw: str) -> Json:
-    """The JSON value of the raw string, {} for an empty one, or the string itself when it is no JSON.
+    """The JSON value of the raw string, {} for an empty one, or the string itself when it is no JSON or too deep.
 
     Limits: MAX_DEPTH lists and objects within each other; a history that holds more could not be sent any more.
     """
@@ -65,11 +66,11 @@ def parse_arguments(raw: str) -> Json:
         return {}
     try:
         value: Json = json.loads(raw, parse_constant=_no_constant, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        return _unparsed(raw, str(error) or type(error).__name__)
-    if is_too_deep(value):
-        return _unparsed(raw, f"it is nested more than {MAX_DEPTH} levels deep")
-    return value
+    except RecursionError:
+        return _unparsed(raw, _TOO_DEEP)
+    except ValueError as error:
+        return _unparsed(raw, f"text that is not JSON: {error}")
+    return _unparsed(raw, _TOO_DEEP) if is_too_deep(value) else value
 
 
 def _unparsed(raw: str, why: str) -> _Unparsed:
