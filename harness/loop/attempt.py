@@ -5,7 +5,7 @@ Room: the driver comes in with a step and leaves with an answer or the end of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import is_
 
 from harness.log.events import (
@@ -20,10 +20,12 @@ from harness.log.events import (
     StepStart,
     TurnReason,
 )
+from harness.log.session_log import SessionLog
 from harness.loop.assembly import Assembler, ChunkGrammar, assemble_answer
 from harness.loop.failure import EMPTY_RESPONSE, STREAM_CLOSED, failed, failure_of, finish_for, stopped
 from harness.loop.hooks import Deliveries, Overflow
 from harness.loop.parts import Parts
+from harness.loop.picture_places import placed
 from harness.loop.projection import Projection
 from harness.loop.reader import ChunkReader
 from harness.loop.request import (
@@ -179,7 +181,7 @@ class Attempts:
                     break
                 if parts.check_chunks:
                     grammar.feed(chunk)
-                take(_no_empty_success(chunk, assembler))
+                take(_as_it_ends(chunk, assembler, log))
         finally:
             await reader.close()
         if stop_of(scope) is not None:
@@ -244,8 +246,15 @@ class Attempts:
         return None
 
 
-def _no_empty_success(chunk: Chunk, assembler: Assembler) -> Chunk:
-    """The chunk, or a failure in its place when it would end an answer in which nothing was said."""
-    if isinstance(chunk, Finish) and chunk.kind in ("stop", "tool-calls") and assembler.is_empty:
+def _as_it_ends(chunk: Chunk, assembler: Assembler, log: SessionLog) -> Chunk:
+    """The chunk; a failure in its place when it would end an answer in which nothing was said.
+
+    A failure for a picture says which event of the log names it.
+    """
+    if not isinstance(chunk, Finish):
+        return chunk
+    if chunk.failure is not None:
+        return replace(chunk, failure=placed(chunk.failure, log))
+    if chunk.kind in ("stop", "tool-calls") and assembler.is_empty:
         return Finish("error", EMPTY_RESPONSE)
     return chunk

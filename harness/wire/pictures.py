@@ -1,17 +1,17 @@
 """The pictures of a request: which ones it holds, and their bytes as text for a body.
 
-Room: pure; the dialects and the provider's shell may come in. Who reads the bytes hands them in.
+Room: pure; the dialects, the provider's shell and the loop may come in. Who reads the bytes hands them in.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from harness.errors import InternalError, UsageError
 from harness.model.call import ModelRequest
-from harness.model.messages import AttachmentRef, ImageBlock, ToolResultBlock
+from harness.model.messages import AttachmentRef, ImageBlock, Message, ToolResultBlock
 
 # The bytes of every picture of a request by attachment id; None stands for a route that takes text only.
 Pictures: TypeAlias = Mapping[str, bytes]
@@ -19,13 +19,15 @@ Pictures: TypeAlias = Mapping[str, bytes]
 
 def pictures_in(request: ModelRequest) -> tuple[AttachmentRef, ...]:
     """The pictures of a request, each reference once, in the order in which they are met."""
-    found: dict[AttachmentRef, None] = {}
-    for message in request.messages:
-        for block in message.content:
-            for part in block.content if isinstance(block, ToolResultBlock) else (block,):
-                if isinstance(part, ImageBlock):
-                    found[part.attachment] = None
-    return tuple(found)
+    return tuple(dict.fromkeys(picture for message in request.messages for picture in pictures_of(message)))
+
+
+def pictures_of(message: Message) -> Iterator[AttachmentRef]:
+    """The pictures of a message, those in the results of its tools too, in their order."""
+    for block in message.content:
+        for part in block.content if isinstance(block, ToolResultBlock) else (block,):
+            if isinstance(part, ImageBlock):
+                yield part.attachment
 
 
 def base64_of(block: ImageBlock, pictures: Pictures | None) -> str:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from harness.log.attachments import AttachmentStore
 from harness.log.attachments_rules import Upload
-from harness.log.events import TurnEnd
+from harness.log.events import TurnEnd, UserMessage
 from harness.model.messages import ImageBlock, Message, TextBlock, UserSource
 from lanes.unit.assemble.place import Place
 from lanes.unit.surfaces.scripted import say
@@ -65,10 +65,13 @@ async def test_A03_a_missing_picture_ends_turns_until_it_is_sent_again_and_each_
         return end.payload.reason.kind, "" if failure is None else f"{failure.message} [{failure.code}]"
 
     await told(TextBlock("what is it?"), ImageBlock(reference))
+    named = assembled.agent.log.last(UserMessage)
+    assert named is not None
     (stored,) = [found.path for found in store.files.list()]
     stored.unlink()
     kind, said = await told(TextBlock("and now?"))
-    assert (kind, reference.attachment_id in said, "send the same picture again" in said) == ("error", True, True)
+    place_of_it = f"session {assembled.agent.id}, event {named.seq}, attachment {reference.attachment_id}: "
+    assert (kind, said.startswith(place_of_it), "send the same picture again" in said) == ("error", True, True)
     assert said.endswith("[ATTACHMENT_NOT_FOUND]")
     assert (str(tmp_path) in said, len(place.script.requests)) == (False, 1)
     assert await store.admit([Upload(png(), "image/png", "dot.png")]) == (reference,)
