@@ -27,7 +27,7 @@ from harness.client import (
     clean_environment,
 )
 from harness.client import client as client_room
-from harness.client.process import TAIL_LINES, Tail
+from harness.client.process import TAIL_LINES, ServerProcess, Tail
 from harness.client.tree import SessionTree
 from harness.log.events import AssistantMessage, Event, TurnStart
 from harness.log.json_form import event_to_json
@@ -266,7 +266,7 @@ async def test_CL13_after_the_death_calls_and_subscriptions_fail_at_once(make: M
     subscription = client.subscribe(lambda told: True)
     for call in (client.prompt("hi", session_id="s"), subscription.next(), client.request("lines")):
         with pytest.raises(ServerDiedError) as raised:
-            await call
+            await asyncio.wait_for(call, 5)
         assert raised.value.status == 3
 
 
@@ -296,31 +296,40 @@ async def test_what_the_server_refuses_is_raised_as_it_said_it(make: Make) -> No
 # start and end ----------------------------------------------------------------------------------------------------
 
 
-async def test_CL14_a_refused_handshake_reaps_its_process_and_the_next_start_uses_another(make: Make) -> None:
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[ServerProcess]:
+    """The processes that were started, in order."""
+    started: list[ServerProcess] = []
+    start = client_room.start_process
+
+    async def kept(*given: Any) -> ServerProcess:
+        started.append(await start(*given))
+        return started[-1]
+
+    monkeypatch.setattr(client_room, "start_process", kept)
+    return started
+
+
+async def test_CL14_a_refused_handshake_reaps_its_process_and_the_next_start_uses_another(
+    make: Make, processes: list[ServerProcess]
+) -> None:
     client = make(hello={"refuse": "no adapter"})
-    for _ in range(2):
+    for number in (1, 2):
         with pytest.raises(StartError, match="no adapter"):
             await client.start()
-    assert client.stderr_tail == ""
+        assert [process.exit_code for process in processes] == [0] * number
     await client.close()
     with pytest.raises(ClientClosedError):
         await client.start()
+    assert len(processes) == 2
 
 
-async def test_CL15_many_runs_share_one_handshake(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-    start = client_room.start_process
-
-    async def counted(*given: Any) -> Any:
-        started.append("process")
-        return await start(*given)
-
-    monkeypatch.setattr(client_room, "start_process", counted)
+async def test_CL15_many_runs_share_one_handshake(make: Make, processes: list[ServerProcess]) -> None:
     steps = [ANSWER, splice(), ended(), idle()]
     client = make(*([steps] * 5))
     await asyncio.gather(*(client.run("hi", session_id="s", timeout_s=10) for _ in range(5)))
     assert sum("initialize" in line for line in await lines_of(client)) == 1
-    assert started == ["process"]
+    assert len(processes) == 1
 
 
 PATIENT = Grace(shutdown_s=0.2, end_of_input_s=30, terminate_s=30, kill_s=30)
@@ -348,14 +357,28 @@ async def test_CL16_the_way_out_goes_only_as_far_as_it_must(
     assert process.exit_code == status
 
 
-async def test_CL17_close_may_come_twice_together_before_start_and_after_death(make: Make) -> None:
-    never, dead, twice = make(), make([{"exit": 1}]), make()
-    await never.close()
+async def test_CL17_close_may_come_twice_before_start_and_after_death(make: Make) -> None:
+    never, dead = make(), make([{"exit": 1}])
     with pytest.raises(ServerDiedError):
         await dead.prompt("hi", session_id="s")
-    await twice.start()
-    await asyncio.gather(dead.close(), twice.close(), twice.close())
-    await twice.close()
+    for client in (never, dead):
+        for _ in range(2):
+            await client.close()
+        with pytest.raises(ClientClosedError):
+            await client.start()
+
+
+async def test_CL17_each_of_two_closes_at_once_returns_only_when_the_process_is_gone(
+    make: Make, processes: list[ServerProcess]
+) -> None:
+    client = make()
+    await client.start()
+
+    async def close() -> int | None:
+        await client.close()
+        return processes[0].exit_code
+
+    assert await asyncio.gather(close(), close()) == [0, 0]
 
 
 async def test_a_close_fails_the_subscriptions_that_wait(make: Make) -> None:

@@ -26,9 +26,9 @@ KNOWN, LATER, UNKNOWN = (f"sha256:{digit * 64}" for digit in "abc")
 def log_with(*pictures: str) -> SessionLog:
     """A log whose events are one message without a picture, and one for each picture."""
     log = SessionLog(SessionHeader(SessionId("s1"), 1), clock=itertools.count(1).__next__)
-    for number, content in enumerate(
-        [TextBlock("first"), *(ImageBlock(AttachmentRef(each, "image/png", 9, 2, 3)) for each in pictures)]
-    ):
+    shown = (ImageBlock(AttachmentRef(each, "image/png", 9, 2, 3)) for each in pictures)
+    contents: list[TextBlock | ImageBlock] = [TextBlock("first"), *shown]
+    for number, content in enumerate(contents):
         log.append(UserMessage(Message(MessageId(f"m{number}"), "user", (content,), UserSource())))
     return log
 

@@ -60,23 +60,41 @@ async def test_HL03_work_queued_before_idle_belongs_to_the_answer(bench: Bench) 
     assert (outcome.exit_code, outcome.out) == (0, "second\n")
 
 
-async def test_HL04_the_log_is_durable_before_anything_is_printed(bench: Bench) -> None:
+def cancel_at_once(assembled: Assembled) -> None:
+    on_event(InboxSpliced, lambda assembled, event: assembled.agent.cancel(Cause("user")))(assembled)
+
+
+def cancel_with_nobody_else_writing(assembled: Assembled) -> None:
+    """No turn runs that would store its own end, and the log's own writing comes too late."""
+    cancel_at_once(assembled)
+    assembled.writer._later = lambda delay_s, callback: asyncio.get_running_loop().call_later(3600, callback)
+
+
+@pytest.mark.parametrize(
+    ("replies", "hook", "last"),
+    [
+        pytest.param([say("done")], None, "turn/end", id="turn"),
+        pytest.param([], cancel_with_nobody_else_writing, "agent/inbox/spliced", id="no-turn"),
+    ],
+)
+async def test_HL04_the_log_is_durable_before_anything_is_printed(
+    replies: list[Any], hook: Callable[[Assembled], None] | None, last: str, bench: Bench
+) -> None:
     seen: list[str] = []
 
     class Watching(StandardStreams):
         def write(self, text: str) -> None:
-            seen.extend(line["type"] for line in bench.logs()[0])
+            seen.extend(line["type"] for log in bench.logs() for line in log)
             super().write(text)
 
     outcome = await bench.run(
-        say("done"), streams=lambda out, err: Watching(input_fd=None, output_fd=out, error_fd=err)
+        *replies, hook=hook, streams=lambda out, err: Watching(input_fd=None, output_fd=out, error_fd=err)
     )
-    assert (outcome.out, seen[-1]) == ("done\n", "turn/end")
+    assert (seen[-1:], outcome.out[-1:]) == ([last], "\n")
 
 
 async def test_HL05_an_empty_text_still_prints_a_newline_and_no_turn_exits_5(bench: Bench) -> None:
-    cancel = on_event(InboxSpliced, lambda assembled, event: assembled.agent.cancel(Cause("user")))
-    outcome = await bench.run(hook=cancel)
+    outcome = await bench.run(hook=cancel_at_once)
     assert (outcome.exit_code, outcome.out, outcome.err, outcome.script.requests) == (
         5,
         "\n",
@@ -149,7 +167,7 @@ async def test_HL11_a_second_signal_ends_the_process_at_once_while_a_disposer_ha
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.Event().wait()
 
-    outcome = await bench.run(say("x", hold=1), hook=hang_and_interrupt, on_hold=interrupt, drain_s=30)
+    outcome = await bench.run(say("x", hold=1), hook=hang_and_interrupt, on_hold=interrupt, drain_s=10)
     assert (outcome.forced, outcome.err) == ([130], "harness: SIGINT; the turn ended aborted\n")
 
 
@@ -176,7 +194,7 @@ async def test_a_signal_during_an_ordinary_end_forces_it(bench: Bench) -> None:
 
         assembled.agent.dispose = dispose  # type: ignore[method-assign] # a disposer that never ends
 
-    outcome = await bench.run(say("done"), hook=hang, drain_s=30)
+    outcome = await bench.run(say("done"), hook=hang, drain_s=10)
     assert (outcome.out, outcome.forced) == ("done\n", [143])
 
 
@@ -187,7 +205,8 @@ async def test_HL12_a_drain_that_never_ends_is_cut_at_its_bound(bench: Bench) ->
     async def terminate() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    outcome = await bench.run(say("x", hold=1), hook=never_idle, on_hold=terminate, drain_s=0.05)
+    async with asyncio.timeout(20):
+        outcome = await bench.run(say("x", hold=1), hook=never_idle, on_hold=terminate, drain_s=0.05)
     assert outcome.forced == [143]
     assert outcome.err == "harness: SIGTERM; the turn did not end within 0.05 s and was cut off\n"
 
@@ -196,7 +215,8 @@ async def test_HL12_a_close_that_never_ends_is_cut_at_its_bound_and_is_no_succes
     def hang(assembled: Assembled) -> None:
         assembled.agent.dispose = asyncio.Event().wait  # type: ignore[method-assign,assignment] # never ends
 
-    outcome = await bench.run(say("done"), hook=hang, drain_s=0.05)
+    async with asyncio.timeout(20):
+        outcome = await bench.run(say("done"), hook=hang, drain_s=0.05)
     assert (outcome.out, outcome.forced) == ("done\n", [1])
 
 
