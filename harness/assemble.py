@@ -41,11 +41,13 @@ from harness.log.session_log import SessionLog
 from harness.log.store import SessionStore
 from harness.log.writer import SessionWriter
 from harness.loop.agent import Agent
+from harness.loop.answer_redaction import clean_model
 from harness.loop.hooks import GateAnswer, Hooks, ToolGate, ToolProposal
+from harness.loop.redaction import Secrets
 from harness.loop.repeat import remind_of_repeats
 from harness.loop.retry import RetryPolicy
 from harness.loop.tools import Tool
-from harness.model.call import CancelSignal, ReasoningEffort
+from harness.model.call import CancelSignal, Model, ReasoningEffort
 from harness.model.messages import MessageId, SessionId
 from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
@@ -125,7 +127,7 @@ class _Surroundings:
 
     settings: Settings
     store: SessionStore
-    model: HttpModel
+    model: Model
     clock: Clock
     ids: Ids | None
     jitter: Callable[[], float]
@@ -134,6 +136,7 @@ class _Surroundings:
     notify: Callable[[SubagentNotice], None] | None
     extra_tools: Mapping[str, Tool]
     servers: tuple[Server, ...]
+    secrets: Secrets
     ask: ToolGate | None = None
 
 
@@ -165,18 +168,22 @@ async def assemble(
     cancel: CancelSignal | None = None,
     notify: Callable[[SubagentNotice], None] | None = None,
     disk: Disk | None = None,
+    secrets: Secrets | None = None,
 ) -> Assembled:
     """Build the agent of a new session, or of the stored one named by resume.
 
     Shape: session_id is the new session's, where the caller has one. ask is asked before every call of a tool that
     may change something, of children too; without it none is asked about. setup may open things, which are closed with
     the agent, and answers more tools. Nobody hears of the agent before it enters live, whose observers are the first
-    to; from then on cancel has no power over it. notify is told of children.
+    to; from then on cancel has no power over it. notify is told of children. secrets are what the host
+    knows to be one beside what the settings hold: no message, answer or tool output has one of them when it is written
+    down.
     Raises: UsageError for settings that cannot work, and with code CREATION_CANCELLED; LogError when the session
     cannot be opened or has a live agent; whatever setup raises. Nothing is left open, and a new id is free again.
     """
     clock = clock or (wall_clock if settings.seed is None else ticking_clock())
     jitter = jitter or (jitter_of_chance if settings.seed is None else no_jitter)
+    secrets = (secrets or Secrets()).and_of([settings.api_key, *settings.secrets])
     async with AsyncExitStack() as closing:
         model = build_model(
             base_url=settings.base_url,
@@ -192,7 +199,7 @@ async def assemble(
         around = _Surroundings(
             settings=settings,
             store=SessionStore(settings.session_root, clock=clock, disk=disk),
-            model=model,
+            model=clean_model(model, secrets),
             clock=clock,
             ids=ids,
             jitter=jitter,
@@ -201,6 +208,7 @@ async def assemble(
             notify=notify,
             extra_tools={},
             servers=read_servers(settings.mcp_file, settings.environment, settings.allowed_hosts),
+            secrets=secrets,
             ask=ask,
         )
         options = options or RequestOptions()
@@ -239,7 +247,7 @@ async def _create(
             workspace = birth.workspace or _workspace(settings, writer)
             spill_dir = writer.path.parent / "output"
             tools = build_tools(
-                workspace, spill_dir=spill_dir, environment=settings.shell_environment, key=settings.api_key
+                workspace, spill_dir=spill_dir, environment=settings.shell_environment, secrets=around.secrets
             )
             if birth.beginning == "resume":
                 await tools.end_leftovers()
@@ -253,7 +261,7 @@ async def _create(
             around = replace(around, extra_tools=_joined(around.extra_tools, mcp.tools))
             subagents = _subagents(around, log, birth.depth, workspace, ids)
             compaction = _compaction(around, writer, ids)
-            all_tools = redact_tools(_joined(tools.tools, _delegation(subagents), around.extra_tools), settings.api_key)
+            all_tools = redact_tools(_joined(tools.tools, _delegation(subagents), around.extra_tools), around.secrets)
             agent = Agent(
                 writer=writer,
                 model=around.model,
@@ -267,6 +275,7 @@ async def _create(
                 ids=ids,
                 jitter=around.jitter,
                 sleep=around.sleep,
+                clean=around.secrets.message,
             )
             check_wanted(cancel)
             leave = around.live.enter(agent, birth.beginning)

@@ -18,6 +18,8 @@ DEFAULT_MAX_STEPS = 50
 DEFAULT_RETRY_BASE_MS = 500
 COMPACT_AT_PERCENT = 80  # of the window: what one more step usually adds still fits
 MAX_SEED_CHARACTERS = 200
+LEAST_SECRET = 8  # as harness.loop.redaction has it
+PLAIN_WORD = 20  # POSTGRES_PASSWORD=postgres is no secret; what is longer than words are is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Settings:
     host is allowed; seed makes ids and clock the same in every run; max_delegation_depth is how deep children may
     stand, 0 for none at all; compact_at is None when history is never shortened; mcp_file names the MCP servers, whose
     configuration may refer to variables of environment, which holds keys too.
-    model_inputs is what the model is known or declared to take, None where nobody knows.
+    model_inputs is what the model is known or declared to take, None where nobody knows. secrets are what nothing may
+    write down.
     Units: retry_base_ms is the first wait between two attempts in milliseconds; context_window and compact_at are
     tokens of a request.
     """
@@ -114,6 +117,7 @@ class Settings:
     max_delegation_depth: int
     shell_environment: Mapping[str, str] = field(repr=False)
     mcp_file: Path | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -165,6 +169,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         max_delegation_depth=_whole_number(flags.delegation_depth, environ, "HARNESS_DELEGATION_DEPTH", least=0) or 0,
         shell_environment=shell_environment(environ, api_key),
         mcp_file=None if flags.mcp is None else Path(flags.mcp).expanduser(),
+        secrets=secret_values(environ),
         environment=dict(environ),
     )
 
@@ -320,3 +325,25 @@ def shell_environment(environ: Mapping[str, str], api_key: str | None) -> Mappin
         and (name in _KEPT_SETTINGS or not name.startswith("HARNESS_"))
         and (api_key is None or api_key not in value)
     }
+
+
+def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values that nothing may write down: those of variables whose names say that they hold a secret.
+
+    Limits: a short value, a plain word, a number and the path of something that is there are no secrets, whatever they
+    are called; taking them out would cut holes into ordinary text.
+    """
+    return tuple(
+        dict.fromkeys(
+            value for name, value in sorted(environ.items()) if _SECRET_NAME.search(name) and _may_be_secret(value)
+        )
+    )
+
+
+def _may_be_secret(value: str) -> bool:
+    if len(value) < LEAST_SECRET or (len(value) < PLAIN_WORD and (value.isalpha() or value.isdigit())):
+        return False
+    try:
+        return not Path(value).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long for a path, or none at all
+        return True

@@ -66,6 +66,7 @@ class Agent:
     call all of it. After an error or a cancel that kept the inbox, what waits does so until the next wake.
     Units: turn_timeout_s is seconds of one turn; sleep takes seconds; jitter answers a number from 0 up to 1; ids
     answers a fresh id with that prefix.
+    clean is given each message before it is written down, and answers what is; it raises nothing.
     Raises: UsageError from the constructor for limits that are no limits, and from sending after dispose.
     """
 
@@ -90,6 +91,7 @@ class Agent:
         parallel_cap: int = DEFAULT_CAP,
         context_window: Callable[[RequestConfig], int | None] | None = None,
         check_chunks: bool = False,
+        clean: Callable[[Message], Message] | None = None,
         report: Callable[[BaseException], None] | None = None,
     ) -> None:
         if max_steps < 1:
@@ -116,6 +118,7 @@ class Agent:
             sleep=sleep,
             report=self._report,
         )
+        self._clean = clean if clean is not None else _as_it_is
         self._writer = writer
         self._log = writer.log
         self._projection = Projection(self._log)
@@ -183,7 +186,7 @@ class Agent:
             asyncio.get_running_loop()  # raises before anything is written when there is no loop to run a turn in
             if self._scope is not None and self._scope.cancelled:
                 target = "next-turn"
-        self._log.append(insert_payload(self._projection.inbox, message, target, wakes=wakeup))
+        self._log.append(insert_payload(self._projection.inbox, self._clean(message), target, wakes=wakeup))
         if self._disposing:
             self._parked.add(message.id)
         elif wakeup:
@@ -229,7 +232,7 @@ class Agent:
         Raises: InvalidEventError when the new message's id belongs to another waiting message.
         """
         is_parked = message_id in self._parked
-        replaced = self._append_if(replace_payload(self._projection.inbox, message_id, message))
+        replaced = self._append_if(replace_payload(self._projection.inbox, message_id, self._clean(message)))
         if replaced and is_parked:
             self._parked.add(message.id)
         return replaced
@@ -373,3 +376,7 @@ class Agent:
                 except Exception as error:  # noqa: BLE001 - an observer may raise anything and may stop nothing
                     self._report(error)
             self._changes.popleft()
+
+
+def _as_it_is(message: Message) -> Message:
+    return message

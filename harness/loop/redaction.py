@@ -1,18 +1,19 @@
-"""Secrets taken out of what leaves a tool: its texts, its notes for readers of the log, what it raises.
+"""Secrets taken out of texts before they are written down: of messages, and of all that leaves a tool.
 
-Room: the tools and the capabilities come in. It reads nothing and keeps nothing; what it is given is all it knows.
+Room: assemble, the tools and the capabilities come in. It reads nothing; what it is given is all it knows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard, cast
 
 from harness.loop.tools import Tool, ToolContext, ToolOutput, checked_output, failed_output, invalid_output
-from harness.model.messages import ImageBlock, Json, TextBlock
+from harness.model.messages import ImageBlock, Json, Message, TextBlock
 
 STAND_IN = "[key removed]"
 MIN_SECRET = 8  # a shorter value is no secret, and taking it out would cut holes into ordinary text
@@ -27,31 +28,50 @@ def is_secret(value: str | None) -> TypeGuard[str]:
 class Secrets:
     """Values that nothing may carry; those too short to be secrets are passed over.
 
-    Shape: each is taken out as it is, as JSON spells it, and with its white space drawn together, as a line shows it.
+    Shape: each is taken out as it is, as JSON spells it, and with its white space drawn together, as a line shows it;
+    of two that begin at one place the longer. What has one of the shapes is taken out too. stand_in is what is put in
+    the place of each.
     """
 
     values: tuple[str, ...] = field(default=(), repr=False)
-    _forms: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    shapes: tuple[re.Pattern[str], ...] = ()
+    stand_in: str = STAND_IN
+    forms: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         forms = {form for value in self.values if is_secret(value) for form in _forms(value)}
-        object.__setattr__(self, "_forms", tuple(sorted(forms, key=len, reverse=True)))
+        longest_first = tuple(sorted(forms, key=len, reverse=True))
+        object.__setattr__(self, "forms", longest_first)
+        object.__setattr__(self, "_patterns", (*_any_of(longest_first), *self.shapes))
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to take out."""
+        return bool(self._patterns)
 
     def and_of(self, values: Iterable[str | None]) -> Secrets:
         """These and others."""
-        return Secrets((*self.values, *(value for value in values if is_secret(value))))
+        return replace(self, values=(*self.values, *(value for value in values if is_secret(value))))
 
     def text(self, text: str) -> str:
         """The text without any of them."""
-        for form in self._forms:
-            text = text.replace(form, STAND_IN)
+        for pattern in self._patterns:
+            text = pattern.sub(lambda _: self.stand_in, text)
         return text
 
     def data(self, data: bytes) -> bytes:
-        """The bytes without any of them."""
-        for form in self._forms:
-            data = data.replace(form.encode("utf-8", "surrogateescape"), STAND_IN.encode())
+        """The bytes without any of the values."""
+        for form in self.forms:
+            data = data.replace(form.encode("utf-8", "surrogateescape"), self.stand_in.encode())
         return data
+
+    def message(self, message: Message) -> Message:
+        """The message without any of them in its texts; the same one where they hold none."""
+        content = tuple(
+            replace(block, text=self.text(block.text)) if isinstance(block, TextBlock) else block
+            for block in message.content
+        )
+        return message if content == message.content else replace(message, content=content)
 
     def value(self, value: Json) -> Json:
         """A JSON value without any of them, in keys too; what is no JSON stays as it is.
@@ -85,7 +105,7 @@ class Secrets:
 
     def tool(self, tool: Tool) -> Tool:
         """The same tool, whose outputs and failures hold none of them."""
-        if not self._forms:
+        if not self:
             return tool
 
         async def run(arguments: Mapping[str, Json], context: ToolContext) -> ToolOutput:
@@ -110,3 +130,8 @@ class Secrets:
 
 def _forms(value: str) -> tuple[str, ...]:
     return value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], " ".join(value.split())
+
+
+def _any_of(forms: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """One pattern for all of them, the longest first; none where there are none."""
+    return (re.compile("|".join(map(re.escape, forms))),) if forms else ()

@@ -1,4 +1,4 @@
-"""Tools whose answers and files never hold the key of the model's service.
+"""Tools whose answers and files never hold a secret.
 
 Room: assemble and the shell's capture come in. A command can read the environment of the program that started it; what
 it found there must reach neither the log, nor the model, nor the file a long output is kept in.
@@ -7,44 +7,35 @@ it found there must reach neither the log, nor the model, nor the file a long ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from harness.loop.redaction import STAND_IN, Secrets, is_secret
+from harness.loop.pieces import PieceFilter
+from harness.loop.redaction import Secrets
 from harness.loop.tools import Tool
 
+_BYTES = "latin-1"  # one character a byte, so that bytes can be searched as a text
 
-@dataclass(slots=True)
+
 class KeyFilter:
-    """Takes a key out of bytes that come in pieces, also where two pieces share it.
+    """Takes secrets out of bytes that come in pieces, also where two pieces share one.
 
-    Shape: feed gives what is certain by now, end the rest; up to a key's length is held back between them. A key that
-    is None or too short to be one lets everything through.
+    Shape: feed gives what is certain by now, end the rest; less than a secret's length is held back between them.
+    Limits: values alone; what merely has the shape of a secret passes.
     """
 
-    key: str | None
-    _key: bytes = field(init=False, default=b"")
-    _held: bytes = b""
-
-    def __post_init__(self) -> None:
-        if is_secret(self.key):
-            self._key = self.key.encode("utf-8", "surrogateescape")
+    def __init__(self, secrets: Secrets | None) -> None:
+        known = secrets or Secrets()
+        forms = tuple(form.encode("utf-8", "surrogateescape").decode(_BYTES) for form in known.forms)
+        self._filter = PieceFilter(forms, known.stand_in) if forms else None
 
     def feed(self, data: bytes) -> bytes:
-        """Everything that can no longer be a part of the key."""
-        if not self._key:
-            return data
-        data = (self._held + data).replace(self._key, STAND_IN.encode())
-        held = next(size for size in range(len(self._key) - 1, -1, -1) if data.endswith(self._key[:size]))
-        self._held = data[len(data) - held :]
-        return data[: len(data) - held]
+        """Everything that can no longer be a part of a secret."""
+        return data if self._filter is None else self._filter.feed(data.decode(_BYTES)).encode(_BYTES)
 
     def end(self) -> bytes:
-        """What was held back, which is no key."""
-        held, self._held = self._held, b""
-        return held
+        """What was held back, which is no secret."""
+        return b"" if self._filter is None else self._filter.end().encode(_BYTES)
 
 
-def redact_tools(tools: Mapping[str, Tool], key: str | None) -> Mapping[str, Tool]:
-    """The same tools, with the key taken out of all they answer and raise; as they are where there is none."""
-    secrets = Secrets().and_of([key])
+def redact_tools(tools: Mapping[str, Tool], secrets: Secrets) -> Mapping[str, Tool]:
+    """The same tools, with the secrets taken out of all they answer and raise; as they are where there are none."""
     return {name: secrets.tool(tool) for name, tool in tools.items()}

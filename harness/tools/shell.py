@@ -13,6 +13,7 @@ import shutil
 import signal
 from collections.abc import Mapping
 
+from harness.loop.redaction import Secrets
 from harness.loop.tools import Tool, ToolContext, ToolOutput
 from harness.model.call import ToolSchema
 from harness.model.messages import CallId, JsonObject
@@ -47,11 +48,11 @@ class Shell:
     """
 
     def __init__(
-        self, workspace: Workspace, *, timeout_s: float, environment: Mapping[str, str], key: str | None = None
+        self, workspace: Workspace, *, timeout_s: float, environment: Mapping[str, str], secrets: Secrets | None = None
     ) -> None:
         self._workspace = workspace
         self._timeout_s = timeout_s
-        self._key = key
+        self._secrets = secrets
         self._mark = own_mark(str(workspace.spill_dir))
         self._outer_marks = environment.get(MARK, "")
         self._environment = {**environment, "PWD": str(workspace.root)}
@@ -71,7 +72,7 @@ class Shell:
 
     async def _run(self, command: str, limit_s: float, context: ToolContext) -> ToolOutput:
         spill = self._workspace.spill_dir / f"{_file_name(context.call_id)}.txt"
-        capture = Capture(spill, KeyFilter(self._key))
+        capture = Capture(spill, KeyFilter(self._secrets))
         self._calls += 1
         mark = f"{self._mark}-{self._calls}"
         reader, process = await self._start(command, mark)

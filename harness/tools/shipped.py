@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.loop.redaction import Secrets
 from harness.loop.tools import Tool
 from harness.tools.files import build_file_tools
 from harness.tools.search import build_search_tools
@@ -48,17 +49,17 @@ def build_tools(
     spill_dir: Path,
     environment: Mapping[str, str],
     shell_timeout_s: float = DEFAULT_SHELL_TIMEOUT_S,
-    key: str | None = None,
+    secrets: Secrets | None = None,
 ) -> ShippedTools:
     """Build every shipped tool for one workspace folder.
 
-    Limits: environment is all a shell command gets to see; the caller leaves keys out of it. key is taken out of what
-    commands print before any of it is kept.
+    Limits: environment is all a shell command gets to see; the caller leaves keys out of it. secrets are taken out of
+    what commands print before any of it is kept.
     Raises: UsageError when the workspace is not a folder.
     """
     if not workspace.is_dir():
         raise UsageError("not a folder", where=str(workspace), expected="an existing folder to work in")
     place = Workspace(workspace, spill_dir=spill_dir)
-    shell = Shell(place, timeout_s=shell_timeout_s, environment=environment, key=key)
+    shell = Shell(place, timeout_s=shell_timeout_s, environment=environment, secrets=secrets)
     tools = (*build_file_tools(place), *build_search_tools(place), build_shell_tool(shell))
     return ShippedTools(tools={tool.schema.name: tool for tool in tools}, shell=shell)

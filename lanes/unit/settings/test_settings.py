@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.settings import PROVIDERS, Flags, Settings, from_environment, shell_environment
+from harness.settings import PROVIDERS, Flags, Settings, from_environment, secret_values, shell_environment
 
 HOME = {"HOME": "/home/someone"}
 
@@ -189,3 +189,25 @@ def test_the_key_in_use_is_hidden_under_whatever_name() -> None:
 def test_every_provider_is_reached_with_its_own_key() -> None:
     keys = [provider.key_variable for provider in PROVIDERS.values()]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        pytest.param("ACME_API_KEY", "canary-0417", True, id="key"),
+        pytest.param("DB_PASSWORD", "correct-horse", True, id="password"),
+        pytest.param("SIGNING_SECRET", "a" * 20, True, id="letters-longer-than-words"),
+        pytest.param("GREETING", "canary-0417", False, id="another-name"),
+        pytest.param("ACME_API_KEY", "canary", False, id="short"),
+        pytest.param("POSTGRES_PASSWORD", "postgres", False, id="plain-word"),
+        pytest.param("MAX_TOKENS", "128000000", False, id="number"),
+        pytest.param("TOKEN_FILE", "/etc/hostname", False, id="path-of-something"),
+        pytest.param("ACME_TOKEN", "/" + "a1" * 3000, True, id="too-long-for-a-path"),
+        pytest.param("ACME_TOKEN", "~nobody-of-that-name/a1", True, id="no-such-home"),
+        pytest.param("ACME_TOKEN", "canary-\0-0417", True, id="no-path-at-all"),
+    ],
+)
+def test_S12_what_a_variable_holds_is_a_secret_by_its_name_and_not_when_it_is_an_ordinary_word(
+    name: str, value: str, is_secret: bool
+) -> None:
+    assert secret_values({name: value, "PATH": "/usr/bin:/bin"}) == ((value,) if is_secret else ())
