@@ -14,13 +14,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.mock_provider import bodies
+from benchmarks.mock_provider import bodies, generator
 from benchmarks.mock_provider.load import ask, run
 from benchmarks.mock_provider.processes import Running, floor, ours, parse_peers, peer
 from benchmarks.timing import Row
 
 WARM_UP = 1_000  # requests before anything counts: other servers compile while they run
 PIECES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How much is asked. Units: round_s is how long a round of wrk takes, total how many requests a round without."""
+
+    rounds: int
+    round_s: int
+    total: int
+    streams: int
+    remembered: int
+
+
+_QUICK = _Size(rounds=3, round_s=1, total=1_600, streams=20, remembered=2_000)
+_USUAL = _Size(rounds=5, round_s=2, total=6_400, streams=60, remembered=10_000)
 
 
 @dataclass(slots=True)
@@ -40,9 +55,35 @@ class Taken:
         return min(self.cpu_s)
 
 
-def _take(server: Running, taken: Taken, body: bytes, *, connections: int, total: int, is_varied: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every server of a run is asked. Shape: total and round_s as generator.ask_much has them."""
+
+    body: bytes
+    connections: int
+    total: int
+    round_s: int
+    is_varied: bool
+
+
+def _take(server: Running, taken: Taken, work: Work) -> None:
     before = server.cpu_s()
-    wall_s, askers = run(ask(server.port, body, connections=connections, total=total, is_varied=is_varied))
+    answered = generator.ask_much(
+        server.port,
+        work.body,
+        connections=work.connections,
+        total=work.total,
+        round_s=work.round_s,
+        is_varied=work.is_varied,
+    )
+    taken.cpu_s.append((server.cpu_s() - before) / answered.count)
+    taken.wall_s.append(answered.wall_s / answered.count)
+
+
+def _take_stream(server: Running, taken: Taken, total: int) -> None:
+    """One stream after the other, asked for by this process, which looks when the first byte comes."""
+    before = server.cpu_s()
+    wall_s, askers = run(ask(server.port, bodies.stream_body(), connections=1, total=total))
     taken.cpu_s.append((server.cpu_s() - before) / total)
     taken.wall_s.append(wall_s / total)
     taken.first_s += [time_s for asker in askers for time_s in asker.first_byte_s]
@@ -50,8 +91,8 @@ def _take(server: Running, taken: Taken, body: bytes, *, connections: int, total
 
 def _row(subject: str, name: str, work: Taken, base: Taken) -> Row:
     note = (
-        f"{1 / work.wall():,.0f} of {1 / base.wall():,.0f} a second; CPU {work.cpu() * 1e6:.0f} of "
-        f"{base.cpu() * 1e6:.0f} µs, {base.cpu() / work.cpu():.1f} × as cheap"
+        f"{1 / work.wall():,.0f} of {1 / base.wall():,.0f} a second, {base.wall() / work.wall():.1f} × as fast; CPU "
+        f"{work.cpu() * 1e6:.0f} of {base.cpu() * 1e6:.0f} µs, {base.cpu() / work.cpu():.1f} × as cheap"
     )
     return Row(subject, name, 1_000 * work.wall(), 1_000 * base.wall(), note)
 
@@ -67,23 +108,21 @@ def _all(script: str, peers: Mapping[str, str]) -> Iterator[list[Running]]:
         ]
 
 
-def _compare(
-    servers: Sequence[Running], subject: str, body: bytes, *, connections: int, total: int, rounds: int, is_varied: bool
-) -> list[Row]:
+def _compare(servers: Sequence[Running], subject: str, work: Work, rounds: int) -> list[Row]:
     taken = {server.name: Taken() for server in servers}
     for _ in range(rounds):
         for server in servers:
-            _take(server, taken[server.name], body, connections=connections, total=total, is_varied=is_varied)
+            _take(server, taken[server.name], work)
     return [_row(subject, name, taken["ours"], base) for name, base in taken.items() if name != "ours"]
 
 
-def _requests(total: int, rounds: int, peers: Mapping[str, str]) -> list[Row]:
+def _requests(size: _Size, peers: Mapping[str, str]) -> list[Row]:
     rows: list[Row] = []
     kinds = (
-        ("small, all different", bodies.small_body(), True),
         ("small, all the same", bodies.small_body(), False),
-        ("25 KB, an agent going on", bodies.agent_body(), True),
-        ("25 KB, nothing known but the tools", bodies.agent_body(is_new=True), True),
+        ("small, other words each time", bodies.small_body(), True),
+        ("an agent going on", bodies.agent_body(), True),
+        ("an agent, nothing known but the tools", bodies.agent_body(is_new=True), True),
     )
     with _all(bodies.plain_script(), peers) as servers:
         for server in servers:
@@ -91,11 +130,11 @@ def _requests(total: int, rounds: int, peers: Mapping[str, str]) -> list[Row]:
                 run(ask(server.port, body, connections=16, total=WARM_UP))
         for name, body, is_varied in kinds:
             for connections in (1, 16, 64):
-                subject = f"mock: 1,000 requests, {name}, {len(body):,} bytes, {connections} connections"
-                count = total // 4 if connections == 1 else total
-                rows += _compare(
-                    servers, subject, body, connections=connections, total=count, rounds=rounds, is_varied=is_varied
+                subject = (
+                    f"mock: 1,000 requests by {generator.NAME}, {name}, {len(body):,} bytes, {connections} connections"
                 )
+                count = size.total // 4 if connections == 1 else size.total
+                rows += _compare(servers, subject, Work(body, connections, count, size.round_s, is_varied), size.rounds)
     return rows
 
 
@@ -107,8 +146,7 @@ def _streams(total: int, peers: Mapping[str, str]) -> list[Row]:
         taken = {server.name: Taken() for server in servers}
         for _ in range(3):
             for server in servers:
-                body = bodies.stream_body()
-                _take(server, taken[server.name], body, connections=1, total=total, is_varied=True)
+                _take_stream(server, taken[server.name], total)
         work, base = taken["ours"], taken["floor"]
         first, floor_first = statistics.median(work.first_s), statistics.median(base.first_s)
         note = f"{first * 1e3:.2f} of {floor_first * 1e3:.2f} ms, each piece its own write"
@@ -138,7 +176,7 @@ def _memory(count: int, peers: Mapping[str, str]) -> list[Row]:
     return rows
 
 
-def _matching(total: int) -> list[Row]:
+def _matching(size: _Size) -> list[Row]:
     """Scripts of many steps and of many conversations, against one of ten."""
     rows: list[Row] = []
     kinds: tuple[tuple[str, Callable[[int], str]], ...] = (
@@ -156,7 +194,7 @@ def _matching(total: int) -> list[Row]:
                 taken[count] = Taken()
             for _ in range(4):
                 for count, server in servers.items():
-                    _take(server, taken[count], bodies.small_body(), connections=16, total=total, is_varied=True)
+                    _take(server, taken[count], Work(bodies.small_body(), 16, size.total // 2, size.round_s, True))
         for count in (1_000, 10_000):
             row = _row(f"mock: {count:,} {name}", "10 of them", taken[count], taken[10])
             rows.append(Row(row.subject, row.floor, taken[count].cpu() * 1e3, taken[10].cpu() * 1e3, row.note))
@@ -166,10 +204,10 @@ def _matching(total: int) -> list[Row]:
 def measure(*, sizes: str, peers: Sequence[str] = ()) -> list[Row]:
     """Requests, streams, memory, start and matching; a ratio below 1 is faster than what it is held against."""
     named = parse_peers(list(peers))
-    total, rounds = (1_600, 3) if sizes == "quick" else (6_400, 5)
+    size = _QUICK if sizes == "quick" else _USUAL
     return [
-        *_requests(total, rounds, named),
-        *_streams(20 if sizes == "quick" else 60, named),
-        *_memory(2_000 if sizes == "quick" else 10_000, named),
-        *_matching(total // 2),
+        *_requests(size, named),
+        *_streams(size.streams, named),
+        *_memory(size.remembered, named),
+        *_matching(size),
     ]
