@@ -20,6 +20,7 @@ from lanes.policy import DUMMY_KEY
 from lanes.program import Finished, Program, check_story
 from lanes.recorded_log import LOG_NAME, ORIGIN_NAME, child_name, load_recorded_session
 from lanes.recording_lock import held_for_recording
+from lanes.redaction import Redactor
 from lanes.scenario import Scenario, write_workspace
 from lanes.story_log import check_log, read_rows
 from lanes.world import check_world
@@ -70,7 +71,19 @@ def record_session_log(scenario: Scenario, folder: Path) -> None:
         address = Place(mock.base_url("openai_chat").removesuffix("/v1"), NOBODY)
         places = (*workspace_places(workspace), address)
         logs = [replace_places(path.read_text(encoding="utf-8"), places) for path in program.log_files()]
+        _check_no_secret(scenario, logs)
         _store(scenario, folder, logs)
+
+
+def _check_no_secret(scenario: Scenario, logs: list[str]) -> None:
+    if found := Redactor().findings("\n".join(logs)):
+        raise CassetteError(
+            f"the log of the story holds a secret: {', '.join(found)}",
+            where=scenario.name,
+            expected="no secret in any form",
+            fix="take it out of the story; nothing was stored",
+            code="CASSETTE_SECRET",
+        )
 
 
 def _store(scenario: Scenario, folder: Path, logs: list[str]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from harness.assemble import assemble
+from harness.loop.redaction import Secrets
 from harness.model.messages import Message, SessionId, TextBlock, UserSource
 from harness.settings import Flags, Settings, from_environment
 from lanes.errors import ScenarioError
@@ -43,10 +44,13 @@ async def drive_story(
     workspace: Path,
     sessions: Path,
     transport: httpx.AsyncBaseTransport,
+    *,
+    secrets: Secrets | None = None,
 ) -> Path:
     """Play all runs of a story through the one factory, each in a lifetime of its own, and give the log's file.
 
-    Shape: the story's own script answers nothing here; whoever stands behind the transport does.
+    Shape: the story's own script answers nothing here; whoever stands behind the transport does. secrets are taken out
+    of what the program writes down, beside its own.
     """
     write_workspace(scenario, workspace)
     resume: SessionId | None = None
@@ -56,6 +60,7 @@ async def drive_story(
             _settings(target, environ, workspace, sessions, run.flags),
             transport=_Shared(transport),
             resume=resume if run.resume else None,
+            secrets=secrets,
         )
         try:
             message = Message(assembled.new_message_id(), "user", (TextBlock(run.task),), UserSource())

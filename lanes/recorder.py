@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from harness.loop.redaction import Secrets
 from lanes.cassette import CassettePlayer
 from lanes.environment import override_names
 from lanes.errors import CassetteError, UsageError
@@ -32,7 +33,7 @@ from lanes.policy import DUMMY_KEY
 from lanes.providers import Provider, has_key, load_providers
 from lanes.recording import Circumstances, RecordingTransport, compose_cassette, store_cassette
 from lanes.recording_lock import held_for_recording
-from lanes.redaction import Redactor, is_loopback, secrets_of
+from lanes.redaction import KEY_SHAPES, REDACTED, Redactor, forms_of, is_loopback, secrets_of
 from lanes.scenario import LogFacts, Scenario, find_scenario
 from lanes.sealed import SealedTransport
 from lanes.story_log import check_log, read_rows, turn_failures
@@ -137,16 +138,32 @@ def choose_target(asked: str | None, environ: Mapping[str, str]) -> Target:
                 fix=f"export {provider.key}=…, or give a base URL on loopback",
             )
         return Target(provider.base_url, provider.name, provider.model, provider.key)
-    parts = urlsplit(asked)
-    if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
+    if not _is_on_this_machine(asked):
         close = difflib.get_close_matches(asked, [*providers, LOCAL_NAME], n=1)
+        shown = _without_secrets(asked, environ)
         raise UsageError(
-            f"target {asked!r} is unknown",
+            f"target {shown!r} is unknown",
             where="lanes record",
             expected=f"{', '.join(providers)}, {LOCAL_NAME}, or http://127.0.0.1:PORT/v1",
             fix=f"did you mean {close[0]!r}?" if close else "an address elsewhere needs a row in lanes/providers.toml",
         )
     return Target(asked, "openai", "m-small", None)
+
+
+def _is_on_this_machine(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme == "http" and is_loopback(parts.hostname or "")
+    except ValueError:  # an open bracket, a port that is none
+        return False
+
+
+def _without_secrets(address: str, environ: Mapping[str, str]) -> str:
+    redactor = Redactor(values=secrets_of(environ))
+    try:
+        return redactor.url(address) if "://" in address else redactor.text(address)
+    except ValueError:
+        return redactor.text(address)
 
 
 async def record_cassette(
@@ -172,10 +189,12 @@ async def record_cassette(
         inner = witness or httpx.AsyncHTTPTransport()
         transport = RecordingTransport(inner, now_ms=lambda: time.monotonic_ns() // 1_000_000)
         try:
-            log = await drive_story(scenario, target, environ, workspace, sessions, around(transport))
+            log = await drive_story(
+                scenario, target, environ, workspace, sessions, around(transport), secrets=_secrets(redactor)
+            )
         finally:
             await transport.aclose()
-        _check_told(scenario, workspace, log)
+        _check_told(scenario, workspace, log, redactor)
         if witness is not None:
             transport.prove(witness.notes, witness.proof_facts())
         text = compose_cassette(transport.exchanges, redactor, facts)
@@ -199,13 +218,16 @@ async def play_back(
 
     Raises: CassetteError when a request misses, an exchange is left over, or the world is not as the story says.
     """
+    redactor = redactor or Redactor()
     with _folders() as (workspace, sessions):
         player = CassettePlayer(
             path, places=workspace_places(workspace), redactor=redactor, keeps_transient=keeps_transient
         )
         keyless = Target(target.base_url, target.provider, target.model, None)
         environ = {"OPENAI_API_KEY": DUMMY_KEY}
-        log = await drive_story(scenario, keyless, environ, workspace, sessions, around(player))
+        log = await drive_story(
+            scenario, keyless, environ, workspace, sessions, around(player), secrets=_secrets(redactor)
+        )
         problems = player.verify()
         if problems or not player.answers:
             raise CassetteError(
@@ -215,10 +237,16 @@ async def play_back(
                 fix="\n".join(problems) or "no request was made",
                 code="CASSETTE_PLAYBACK",
             )
-        _check_told(scenario, workspace, log)
+        _check_told(scenario, workspace, log, redactor)
 
 
-def _check_told(scenario: Scenario, workspace: Path, log: Path) -> None:
+def _secrets(redactor: Redactor) -> Secrets:
+    """What the program of a recording must not write down; it says the same in its place as the recording does."""
+    forms = {form for value in redactor.values for form in forms_of(value).values()}
+    return Secrets(tuple(sorted(forms)), shapes=KEY_SHAPES, stand_in=REDACTED)
+
+
+def _check_told(scenario: Scenario, workspace: Path, log: Path, redactor: Redactor) -> None:
     """Check the world, and how the turns ended; the ids of tool calls are each model's own."""
     ends = LogFacts(turn_ends=scenario.log.turn_ends)
     rows = read_rows(log)
@@ -229,7 +257,7 @@ def _check_told(scenario: Scenario, workspace: Path, log: Path) -> None:
             "the story failed, nothing was stored",
             where=scenario.name,
             expected="the world the scenario describes",
-            fix="\n".join(problems),
+            fix=redactor.text("\n".join(problems)),
             code="CASSETTE_REFUSED",
         )
 

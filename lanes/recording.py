@@ -24,6 +24,7 @@ from vcr.serialize import serialize
 from lanes.cassette import MAX_INTERACTIONS, load_cassette
 from lanes.cassette_checks import TRANSIENT
 from lanes.errors import CassetteError
+from lanes.fragments import joined_texts
 from lanes.interaction import canonical_json, digest_of, request_view, seal_of
 from lanes.normalize import Json, Place, replace_places
 from lanes.record import JsonObject
@@ -141,7 +142,8 @@ def compose_cassette(exchanges: Sequence[_Exchange], redactor: Redactor, facts: 
         request, response = _interaction(exchange, number, redactor, facts)
         cassette.append(request, response)
     cassette._save(force=True)  # noqa: SLF001 -- vcrpy saves only from its own patching context, which is not used here
-    found = redactor.findings(held.text)
+    said = [text for exchange in exchanges for text in joined_texts(_clean_body(exchange, redactor, facts.places, 0))]
+    found = redactor.findings("\n".join([held.text, *said]))
     if found:
         raise _refused(
             f"a secret is still in the recording: {'; '.join(found)}",

@@ -1,10 +1,10 @@
 """Secrets out of recordings: what is removed, and the search that shows it is gone.
 
-Room: recorder and cassette may come in; A finding names a kind and a place, never a value.
+Room: recorder and cassette may come in. A finding names a kind and a place, never a value.
 
 Headers are kept by an allow-list, so a header nobody thought of is gone too. Fields whose names carry secrets are
 emptied in URLs and bodies, at any depth and in any letter case. Every value removed is remembered, and the finished
-file is searched for all of them in every form they may have taken.
+file is searched for all of them in every form they may have taken. What has the shape of a key is removed as well.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from lanes.fragments import clean_fragments
 from lanes.normalize import Json
 
 REDACTED = "redacted"
@@ -36,9 +37,12 @@ KEY_PATTERNS = {
     "an API key": re.compile(r"\bsk-(?:proj-|ant-|or-)?[A-Za-z0-9_-]{20,}"),
     "a forge token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|glpat-[A-Za-z0-9_-]{18,})"),
     "a cloud key": re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35})\b"),
-    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    "a bearer token": re.compile(r"\bBearer (?!redacted)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----)?"),
+    "a bearer token": re.compile(r"\b(?i:bearer) (?!redacted)[A-Za-z0-9._~+/=-]{8,}"),
 }
+KEY_SHAPES = tuple(pattern.pattern for pattern in KEY_PATTERNS.values())
+# A text without any of these holds nothing of such a shape; looking for them is much cheaper than looking for shapes.
+_MARKS = ("sk-", "gh", "glpat-", "AKIA", "AIza", "PRIVATE KEY-----", "earer ", "EARER ")
 
 
 @lru_cache(maxsize=4096)
@@ -134,6 +138,7 @@ class Redactor:
         try:
             parsed: Json = json.loads(text)
         except ValueError:
+            text = clean_fragments(text, self.spans, REDACTED)
             return "\n".join(self._line(line) for line in text.split("\n"))
         if not isinstance(parsed, dict | list):
             return self.text(text)
@@ -153,12 +158,16 @@ class Redactor:
         return self.text(line)
 
     def text(self, text: str) -> str:
-        """The text with every known secret replaced, in all its forms."""
-        for value in sorted(self.values, key=len, reverse=True):
-            for form in forms_of(value).values():
-                if form in text:
-                    text = text.replace(form, REDACTED)
-        return text
+        """The text with every known secret replaced, in all its forms, and what has the shape of one."""
+        if not self.values and not any(mark in text for mark in _MARKS):
+            return text
+        return _search(frozenset(self.values)).sub(REDACTED, text)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text such things stand."""
+        if not self.values and not any(mark in text for mark in _MARKS):
+            return []
+        return [found.span() for found in _search(frozenset(self.values)).finditer(text)]
 
     def findings(self, text: str) -> list[str]:
         """Kinds of secrets still in a finished file, never their values; empty when it is clean."""
@@ -170,6 +179,13 @@ class Redactor:
         }
         found.update(kind for kind, pattern in KEY_PATTERNS.items() if pattern.search(text))
         return sorted(found)
+
+
+@lru_cache(maxsize=64)
+def _search(values: frozenset[str]) -> re.Pattern[str]:
+    """One pattern for the values in every form, the longest first, and for every shape."""
+    forms = sorted({form for value in values for form in forms_of(value).values()}, key=lambda form: (-len(form), form))
+    return re.compile("|".join([*map(re.escape, forms), *KEY_SHAPES]))
 
 
 def forms_of(value: str) -> dict[str, str]:

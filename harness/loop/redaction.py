@@ -29,25 +29,25 @@ class Secrets:
     """Values that nothing may carry; those too short to be secrets are passed over.
 
     Shape: each is taken out as it is, as JSON spells it, and with its white space drawn together, as a line shows it;
-    of two that begin at one place the longer. What has one of the shapes is taken out too. stand_in is what is put in
-    the place of each.
+    of two that begin at one place the longer. What a shape, a regular expression, fits is taken out too. stand_in is
+    what is put in the place of each.
     """
 
     values: tuple[str, ...] = field(default=(), repr=False)
-    shapes: tuple[re.Pattern[str], ...] = ()
+    shapes: tuple[str, ...] = ()
     stand_in: str = STAND_IN
     forms: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
+    _search: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         forms = {form for value in self.values if is_secret(value) for form in _forms(value)}
         longest_first = tuple(sorted(forms, key=len, reverse=True))
         object.__setattr__(self, "forms", longest_first)
-        object.__setattr__(self, "_patterns", (*_any_of(longest_first), *self.shapes))
+        object.__setattr__(self, "_search", _any_of((*map(re.escape, longest_first), *self.shapes)))
 
     def __bool__(self) -> bool:
         """Whether there is anything to take out."""
-        return bool(self._patterns)
+        return self._search is not None
 
     def and_of(self, values: Iterable[str | None]) -> Secrets:
         """These and others."""
@@ -55,9 +55,7 @@ class Secrets:
 
     def text(self, text: str) -> str:
         """The text without any of them."""
-        for pattern in self._patterns:
-            text = pattern.sub(lambda _: self.stand_in, text)
-        return text
+        return text if self._search is None else self._search.sub(lambda _: self.stand_in, text)
 
     def data(self, data: bytes) -> bytes:
         """The bytes without any of the values."""
@@ -132,6 +130,6 @@ def _forms(value: str) -> tuple[str, ...]:
     return value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], " ".join(value.split())
 
 
-def _any_of(forms: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """One pattern for all of them, the longest first; none where there are none."""
-    return (re.compile("|".join(map(re.escape, forms))),) if forms else ()
+def _any_of(expressions: tuple[str, ...]) -> re.Pattern[str] | None:
+    """One pattern for all of them, the first that fits; none where there are none."""
+    return re.compile("|".join(expressions)) if expressions else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 
 from hypothesis import given
@@ -30,7 +29,7 @@ from harness.model.messages import CallId, ContentBlock, ReasoningBlock, TextBlo
 KEY = "example-key-0123"
 SHAPED = "sk-test-" + "a1" * 12
 SECRETS = Secrets((KEY,))
-WITH_SHAPES = Secrets((KEY,), shapes=(re.compile(r"\bsk-[A-Za-z0-9-]{20,}"),))
+WITH_SHAPES = Secrets((KEY,), shapes=(r"\bsk-[A-Za-z0-9-]{20,}",))
 CALL = CallId("c1")
 
 
