@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -264,9 +264,14 @@ async def test_CL13_after_the_death_calls_and_subscriptions_fail_at_once(make: M
     with pytest.raises(ServerDiedError):
         await client.prompt("hi", session_id="s")
     subscription = client.subscribe(lambda told: True)
-    for call in (client.prompt("hi", session_id="s"), subscription.next(), client.request("lines")):
+    calls: list[Callable[[], Awaitable[object]]] = [
+        subscription.next,
+        lambda: client.prompt("hi", session_id="s"),
+        lambda: client.request("lines"),
+    ]
+    for call in calls:
         with pytest.raises(ServerDiedError) as raised:
-            await asyncio.wait_for(call, 5)
+            await asyncio.wait_for(call(), 5)
         assert raised.value.status == 3
 
 

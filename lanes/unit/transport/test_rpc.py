@@ -319,7 +319,7 @@ async def test_TR12_each_end_fails_what_is_pending_with_its_own_text(how: str, t
     with pytest.raises(ConnectionEndedError, match=text):
         await call
     with pytest.raises(ConnectionEndedError, match=text):
-        await ends.peer.request("later")
+        await ends.peer.request("later", timeout_s=1)
     assert (ends.peer.end, ends.peer.pending_calls, ends.peer.ended.is_set()) == (text, 0, True)
 
 
