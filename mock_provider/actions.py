@@ -5,7 +5,6 @@ Room: pure; the dialects make items, faults makes plans of them, the faces carry
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from mock_provider.steps import FaultKind
@@ -20,21 +19,21 @@ class Send:
     is_piece: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wait:
     """Wait for a gate."""
 
     gate: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Delay:
     """Let time pass."""
 
     ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Die:
     """A fault is here: the answer ends badly, or its next event is harmed. Units: ms as in FaultAt."""
 
@@ -58,7 +57,7 @@ class Opening(Protocol):
     async def opened(self, timeout_s: float | None = None) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hold:
     """Wait until something happens in the engine, or for so long."""
 

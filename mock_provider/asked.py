@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from mock_provider.json_values import Json, JsonObject, canonical_json
@@ -96,7 +96,7 @@ class Asked:
         return next((message for message in reversed(self.messages) if message.role == "user"), None)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Refusal:
     """How the provider turns a request down.
 

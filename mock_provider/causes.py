@@ -9,7 +9,8 @@ DeepSeek "Error codes".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from mock_provider.values import value
 
 GATEWAY = "gateway"  # no dialect's words: a page from something between client and provider
 GATEWAY_STATUS = 502
@@ -19,7 +20,7 @@ GATEWAY_PAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ErrorForm:
     """How one provider spells one cause. Shape: kind is its type, status word or exception name."""
 

@@ -8,21 +8,20 @@ everything else, closing braces of JSON included, is left as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from mock_provider.json_values import Json, JsonObject, JsonPath, canonical_json, find_value, parse_path
 from mock_provider.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FromRequest:
     """The value at a path of the request body."""
 
     path: JsonPath
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FromMatch:
     """The text of a named group of a regular expression of this step."""
 

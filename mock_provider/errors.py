@@ -12,8 +12,9 @@ Anyone may come in; this room imports nothing of ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
+
+from mock_provider.values import value
 
 
 class MockError(Exception):
@@ -73,7 +74,7 @@ class VerdictError(MockError):
         return self.what
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Problem:
     """One thing wrong in a script.
 

@@ -12,9 +12,10 @@ from typing import Literal
 from mock_provider.asked import Asked, AskedMessage, AskedResult
 from mock_provider.json_values import Json, JsonPath, canonical_json, find_value, is_same_json, quote
 from mock_provider.text_pattern import TextPattern
+from mock_provider.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TextRule:
     """A condition on one text. Shape: pattern is there for kind "regex", else None."""
 
@@ -38,7 +39,7 @@ class TextRule:
         return f"{words[self.kind]} {quote(self.value)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ValueRule:
     """A condition on a JSON value: a text rule, or equality."""
 
@@ -50,7 +51,7 @@ class ValueRule:
         return self.text.describe() if self.text else quote(canonical_json(self.equals))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CountRule:
     """A condition on a number of things."""
 
@@ -64,7 +65,7 @@ class CountRule:
         return f"at least {self.least}" if self.most is None else f"{self.least} to {self.most}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolsRule:
     """A condition on the tools a request offers."""
 
@@ -72,7 +73,7 @@ class ToolsRule:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResultRule:
     """A condition on a tool result.
 
@@ -86,7 +87,7 @@ class ResultRule:
     anywhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Expect:
     """All conditions of one step or of one `when`; every one given must hold."""
 
@@ -113,7 +114,7 @@ class Expect:
         return frozenset(name for rule in rules if rule and rule.pattern for name in rule.pattern.group_names())
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Difference:
     """One condition that does not hold."""
 

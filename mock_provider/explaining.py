@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from mock_provider.asked import Asked, Refusal
 from mock_provider.caller import Caller, read_caller
 from mock_provider.deciding import Decider, Request
-from mock_provider.dialects.table import DIALECTS
+from mock_provider.dialects.codec import PLAIN
+from mock_provider.dialects.table import DIALECTS, PLACE_OF
 from mock_provider.errors import UsageError
 from mock_provider.expect import Difference, Expect, compare
 from mock_provider.incoming import Incoming
@@ -112,9 +113,10 @@ def _has_input_schema(body: JsonObject) -> bool:
 
 
 def _address(dialect: str, body: JsonObject) -> str:
-    row = DIALECTS[dialect]
+    place, special = PLACE_OF[dialect], DIALECTS[dialect].addresses
     model = body.get("model")
-    path = row.prefixes[0] + next(address.path for address in row.addresses if address.answer is None)
+    at = next(one for one in place.addresses if special.get(one, PLAIN).answer is None)
+    path = place.prefixes[0] + at.partition(" ")[2]
     for name in ("{model}", "{model*}", "{deployment}"):
         path = path.replace(name, model if isinstance(model, str) and model else MODEL)
     return path
@@ -137,7 +139,7 @@ def with_key(headers: Mapping[str, str], script: Script, dialect: str | None) ->
 
 
 def _marks(dialect: str) -> tuple[str, ...]:
-    return DIALECTS[dialect].marks
+    return PLACE_OF[dialect].marks
 
 
 def explain(script: Script, incoming: Incoming) -> Explanation:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mock_provider.asked import Refusal
 from mock_provider.json_reader import Reader, Reading
 from mock_provider.json_values import MAX_DEPTH, is_too_deep
+from mock_provider.values import value
 
 PLAIN = "identity"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Incoming:
     """A request as a face received it. Shape: header names in lower case; target is path and query."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from mock_provider.values import value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
@@ -53,7 +54,7 @@ def is_same_json(left: Json, right: Json) -> bool:
     return left == right
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class JsonPath:
     """A place in a document, such as `messages[-1].content` or `headers["x-a.b"]`.
 
@@ -64,7 +65,7 @@ class JsonPath:
     parts: tuple[PathStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Found:
     """The value at a path; its absence is None instead of a Found."""
 

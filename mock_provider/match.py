@@ -6,7 +6,6 @@ Room: pure; playback comes in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mock_provider.asked import Asked
 from mock_provider.expect import Difference, compare
@@ -14,12 +13,13 @@ from mock_provider.json_values import quote
 from mock_provider.script_fields import near_miss
 from mock_provider.steps import Conversation, Script, Step
 from mock_provider.text_pattern import MAX_MATCH_S, PatternTooSlow
+from mock_provider.values import value
 
 NEAREST_LIMIT = 200  # steps looked at for the nearest one; a mistake must not cost more than the play
 _ORDINALS = ("a first", "a second", "a third", "a fourth", "a fifth", "a sixth", "a seventh", "an eighth", "a ninth")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unmatched:
     """A request that no step accepts. Shape: text is the whole message; conversation may be unknown."""
 
@@ -29,7 +29,7 @@ class Unmatched:
     step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Naming:
     """The conversation a client named itself. Shape: how says by which means; client tells parallel players apart."""
 

@@ -7,15 +7,15 @@ Source: the error bodies of the providers as clients have reported them; the tok
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.dialects.codec import count_input
 from mock_provider.json_values import JsonPath, find_value
 from mock_provider.steps import ModelFacts, Script
+from mock_provider.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Words:
     """How one provider refuses. Shape: the texts have places for given, limit and model; kind is its type."""
 

@@ -8,11 +8,12 @@ again gets the answer in the end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mock_provider.causes import CAUSES, GATEWAY, GATEWAY_PAGE, GATEWAY_STATUS
 from mock_provider.pace import lot
 from mock_provider.steps import AnyOrder, DeadlyKind, ErrorEvent, FaultAt, HttpError, RandomFaults, Script, Step
+from mock_provider.values import value
 
 NO_FAULT = "none"
 DRAWN_KINDS: tuple[DeadlyKind, ...] = ("reset", "cut", "end", "stall", "garbage", "truncate")
@@ -24,7 +25,7 @@ EARLY_KINDS = tuple(f"{BEFORE}_{kind}" for kind in ("reset", "cut", "stall", "ga
 NAMES: tuple[str, ...] = (NO_FAULT, *DRAWN_KINDS, *EARLY_KINDS, ERROR_EVENT, *CAUSES)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Draw:
     """One lot. Shape: name is what was drawn, after how many pieces it strikes, if it strikes inside a stream."""
 

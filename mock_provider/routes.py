@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
-from mock_provider.dialects.codec import Address, Dialect
-from mock_provider.dialects.table import ROWS
+from mock_provider.dialects.codec import PLAIN, Address
+from mock_provider.dialects.places import PLACES, Place
+from mock_provider.dialects.table import DIALECTS
 from mock_provider.match import Naming
+from mock_provider.values import value
 
 Operation: TypeAlias = Literal["found", "alive", "wrong_method", "unknown"]
 CONTROL_PREFIX = "/__mock__/"
@@ -22,7 +24,7 @@ KEY_PREFIX = "sk-mock-"
 _BRACES = re.compile(r"\{(\w+)(\*?)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """What a request line asks for.
 
@@ -37,82 +39,84 @@ class Route:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """One address with every prefix it may have. Shape: pattern is None when the address has no braces."""
+@value
+class _Line:
+    """One address with every prefix it may have. Shape: pattern is empty when the address has no braces."""
 
-    dialect: Dialect
-    address: Address
-    pattern: re.Pattern[str] | None = None
+    place: Place
+    method: str
+    path: str
+    pattern: str = ""
 
 
-def _pattern(dialect: Dialect, path: str) -> re.Pattern[str]:
-    prefixes = "|".join(re.escape(prefix) for prefix in sorted(dialect.prefixes, key=len, reverse=True))
+def _pattern(place: Place, path: str) -> str:
+    prefixes = "|".join(re.escape(prefix) for prefix in sorted(place.prefixes, key=len, reverse=True))
     spelled: list[str] = []
     at = 0
     for found in _BRACES.finditer(path):
         what = ".+" if found.group(2) else "[^/]+"
         spelled += [re.escape(path[at : found.start()]), f"(?P<{found.group(1)}>{what})"]
         at = found.end()
-    return re.compile(f"(?:{prefixes}){''.join(spelled)}{re.escape(path[at:])}")
+    return f"(?:{prefixes}){''.join(spelled)}{re.escape(path[at:])}"
 
 
-_Hit: TypeAlias = "tuple[_Place, dict[str, str]]"
+_Hit: TypeAlias = "tuple[_Line, dict[str, str]]"
 
 
-def _places() -> tuple[dict[str, list[_Hit]], list[_Place]]:
+def _lines() -> tuple[dict[str, list[_Hit]], list[_Line]]:
     exact: dict[str, list[_Hit]] = {}
-    patterns: list[_Place] = []
-    for dialect in ROWS:
-        for address in dialect.addresses:
-            if "{" in address.path:
-                patterns.append(_Place(dialect, address, _pattern(dialect, address.path)))
+    patterns: list[_Line] = []
+    for place in PLACES:
+        for method, path in place.lines:
+            if "{" in path:
+                patterns.append(_Line(place, method, path, _pattern(place, path)))
                 continue
-            for prefix in dialect.prefixes:
-                exact.setdefault(prefix + address.path, []).append((_Place(dialect, address), {}))
+            for prefix in place.prefixes:
+                exact.setdefault(prefix + path, []).append((_Line(place, method, path), {}))
     return exact, patterns
 
 
-_EXACT, _PATTERNS = _places()
+_EXACT, _PATTERNS = _lines()
 SUPPORTED = "".join(
-    f"\n    {row.name}: {', '.join(f'{one.method} {row.prefixes[0]}{one.path}' for one in row.addresses)}"
-    for row in ROWS
+    f"\n    {place.name}: {', '.join(f'{method} {place.prefixes[0]}{path}' for method, path in place.lines)}"
+    for place in PLACES
 )
 
 
 def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
     """Read method and path; an unknown path keeps the dialect the client seems to speak, for its error form."""
     bare = path.rstrip("/") or "/"
-    places = _EXACT.get(bare) or _matched(bare)
-    if not places:
+    lines = _EXACT.get(bare) or _matched(bare)
+    if not lines:
         operation: Operation = "alive" if bare == "/" and method == "HEAD" else "unknown"
         return Route(operation, guess_dialect(headers, path), path)
     wanted = "GET" if method == "HEAD" else method
-    fitting = [found for found in places if found[0].address.method == wanted]
+    fitting = [found for found in lines if found[0].method == wanted]
     guessed = guess_dialect(headers, path)
-    place, arguments = next(
-        (found for found in fitting or places if found[0].dialect.name == guessed), (fitting or places)[0]
+    line, arguments = next(
+        (found for found in fitting or lines if found[0].place.name == guessed), (fitting or lines)[0]
     )
+    name = line.place.name
     if not fitting:
-        return Route("wrong_method", place.dialect.name, path)
-    return Route("found", place.dialect.name, path, place.address, arguments)
+        return Route("wrong_method", name, path)
+    return Route("found", name, path, DIALECTS[name].addresses.get(f"{line.method} {line.path}", PLAIN), arguments)
 
 
 def _matched(path: str) -> list[_Hit]:
     found: list[_Hit] = []
-    for place in _PATTERNS:
-        match = place.pattern.fullmatch(path) if place.pattern else None
+    for line in _PATTERNS:
+        match = re.fullmatch(line.pattern, path)  # compiled by the first address that has braces, and kept by re
         if match:
-            found.append((place, {name: unquote(value) for name, value in match.groupdict().items()}))
+            found.append((line, {name: unquote(value) for name, value in match.groupdict().items()}))
     return found
 
 
 def guess_dialect(headers: Mapping[str, str], path: str = "") -> str:
     """The dialect whose error form a client understands, judged by its headers and the beginning of its path."""
-    for row in ROWS:
-        if any(mark in headers for mark in row.marks):
-            return row.name
-    return next((row.name for row in ROWS if path.startswith(row.owns)), ROWS[0].name)
+    for place in PLACES:
+        if any(mark in headers for mark in place.marks):
+            return place.name
+    return next((place.name for place in PLACES if path.startswith(place.owns)), PLACES[0].name)
 
 
 def split_target(target: str) -> tuple[str, str]:

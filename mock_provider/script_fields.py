@@ -5,7 +5,6 @@ Room: pure; only the script rooms come in.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from mock_provider.errors import Problem
@@ -15,6 +14,8 @@ from mock_provider.script_source import NO_MARK, Entries, Entry, Items, Mark, No
 
 def near_miss(word: str, known: Sequence[str]) -> str:
     """Say which known word was probably meant, or nothing."""
+    import difflib  # nothing was misspelt, most of the time
+
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 

@@ -6,7 +6,7 @@ Room: pure; only the script rooms come in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mock_provider.expect import Expect
 from mock_provider.expect_read import read_expect
@@ -35,6 +35,7 @@ from mock_provider.steps import (
     Usage,
 )
 from mock_provider.stream_read import read_stream
+from mock_provider.values import value
 
 STEP_KEYS = (
     "expect",
@@ -61,7 +62,7 @@ MAX_REPEAT = 1_000_000
 MAX_AFTER = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Defaults:
     """What the script says for all its steps."""
 

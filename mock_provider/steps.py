@@ -5,12 +5,13 @@ Room: pure; the script rooms build these values, matching, playback, faults and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from mock_provider.expect import Expect
 from mock_provider.json_values import JsonObject
 from mock_provider.script_source import NO_MARK, Mark
+from mock_provider.values import value
 
 DeadlyKind: TypeAlias = Literal["reset", "cut", "end", "stall", "garbage", "refuse", "truncate", "keep_alive"]
 HarmKind: TypeAlias = Literal["duplicate", "swap", "drop", "bad_utf8"]
@@ -20,28 +21,28 @@ HARM_KINDS: tuple[HarmKind, ...] = ("duplicate", "swap", "drop", "bad_utf8")
 FAULT_KINDS: tuple[FaultKind, ...] = (*DEADLY_KINDS, *HARM_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Text:
     """Answer text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reasoning:
     """Thinking text, shown where the dialect has a place for it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RefusalText:
     """The model declines, in the dialect's own field."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolCall:
     """A tool call.
 
@@ -56,35 +57,35 @@ class ToolCall:
     index: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AtGate:
     """Wait here until the test opens the gate."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Malformed:
     """An event whose data is this text, not what the dialect says."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RawBytes:
     """Bytes put on the wire as they are."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Comment:
     """A keep-alive comment line."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ErrorEvent:
     """An error inside a stream that began with status 200. Shape: cause lets the dialect choose the words."""
 
@@ -94,7 +95,7 @@ class ErrorEvent:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Break:
     """The stream dies here, or its next event is harmed."""
 
@@ -106,7 +107,7 @@ Part: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HttpError:
     """An answer that is an error status, in the dialect's own form unless body is given.
 
@@ -126,7 +127,7 @@ class HttpError:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FaultAt:
     """A fault of a step: before any byte when after is None, else after that many pieces.
 
@@ -138,7 +139,7 @@ class FaultAt:
     ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RandomFaults:
     """Faults by lot. Shape: weights by the name of the fault, the cause or the status; "none" is no fault.
 
@@ -150,7 +151,7 @@ class RandomFaults:
     in_a_row: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GateAt:
     """A gate of a step: before any byte when after is None, else after that many pieces."""
 
@@ -158,7 +159,7 @@ class GateAt:
     after: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Split:
     """How texts become pieces. Units: size counts characters, words or bytes; 0 means whole."""
 
@@ -167,7 +168,7 @@ class Split:
     pieces: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StreamPlan:
     """How a streamed answer is cut into writes, and when they go out.
 
@@ -195,7 +196,7 @@ class StreamPlan:
         return bool(self.first_ms or self.every_ms or self.drip_bytes or self.tokens_per_s or self.jitter_ms)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """Token counts, as far as the script sets them; the rest is counted by the local rule.
 
@@ -210,7 +211,7 @@ class Usage:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Step:
     """One request and its answer.
 
@@ -236,7 +237,7 @@ class Step:
     content_type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AnyOrder:
     """Steps that parallel requests may take in any order."""
 
@@ -244,7 +245,7 @@ class AnyOrder:
     mark: Mark = NO_MARK
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Conversation:
     """Ordered steps, and how a request finds them.
 
@@ -263,7 +264,7 @@ class Conversation:
         return tuple(step for item in self.items for step in ((item,) if isinstance(item, Step) else item.steps))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelFacts:
     """What a model can do. Units: tokens by the local rule; None for no limit."""
 
@@ -273,7 +274,7 @@ class ModelFacts:
     context_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Script:
     """A whole play.
 

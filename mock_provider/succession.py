@@ -5,19 +5,18 @@ Room: pure; the engine comes in and holds the lock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mock_provider.asked import Asked
 from mock_provider.caller import Caller
 from mock_provider.deciding import Decider
 from mock_provider.play import Play
 from mock_provider.playback import History
+from mock_provider.values import value
 from mock_provider.verdict import Verdict
 
 MAX_EARLIER = 20  # scripts with unfinished conversations; the oldest is then given up
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Scene:
     """A script under play, and who decides about its requests."""
 

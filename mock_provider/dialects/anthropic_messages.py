@@ -16,7 +16,6 @@ from mock_provider.dialects.anthropic_output import content_blocks, error_fields
 from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
 from mock_provider.dialects.codec import (
     Address,
-    Base,
     Dialect,
     Received,
     Reply,
@@ -152,17 +151,11 @@ DIALECT = Dialect(
     id_kind="msg",
     request_id_header="request-id",
     content_type_stream="text/event-stream; charset=utf-8",
-    addresses=(
-        Address("POST", "/messages"),
-        Address("POST", "/messages/count_tokens", count),
-        Address("GET", "/models", list_models, takes_body=False),
-        Address("GET", "/models/{model*}", show_model, takes_body=False),
-    ),
-    prefixes=("/v1", "", "/anthropic/v1", "/anthropic"),
-    bases=(
-        Base("anthropic", "", ("ANTHROPIC_BASE_URL",), ("ANTHROPIC_API_KEY",)),
-        Base("anthropic_messages", ""),
-    ),
+    addresses={
+        "POST /messages/count_tokens": Address(count),
+        "GET /models": Address(list_models, takes_body=False),
+        "GET /models/{model*}": Address(show_model, takes_body=False),
+    },
     check_access=check_access,
     read=read,
     whole=whole,
@@ -170,8 +163,6 @@ DIALECT = Dialect(
     keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n',
     error=error,
     usual_error=usual_error,
-    marks=("anthropic-version",),
-    owns=("/anthropic/",),
     answer_key=answer_key,
     stream_key=answer_key,
     is_wordblind=True,

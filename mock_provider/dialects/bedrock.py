@@ -20,7 +20,7 @@ from mock_provider.dialects.bedrock_output import response_fields
 from mock_provider.dialects.bedrock_refusals import error, error_headers, refuse, usual_error
 from mock_provider.dialects.bedrock_rules import offered_names, refuse_conversation, refuse_members, refuse_model
 from mock_provider.dialects.bedrock_stream import write_frames
-from mock_provider.dialects.codec import Address, Base, Dialect, Headers, Received, Reply, count_input
+from mock_provider.dialects.codec import Address, Dialect, Headers, Received, Reply, count_input
 from mock_provider.faults import Item
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.steps import ErrorEvent, Malformed, RawBytes, Script
@@ -29,8 +29,6 @@ _CONVERSE, _CONVERSE_STREAM = "converse", "converse-stream"
 _INVOKE, _INVOKE_STREAM = "invoke", "invoke-stream"
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
 _SIGNATURE = re.compile(r"Credential=([^/,\s]+)/[^,]+,\s*SignedHeaders=[^,]+,\s*Signature=[0-9a-f]{64}")
-# A Bedrock API key would be shorter, but the Python client sends one over HTTPS only.
-_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
@@ -177,23 +175,19 @@ DIALECT = Dialect(
     id_kind="msg",
     request_id_header="x-amzn-requestid",
     content_type_stream=_STREAM_TYPE,
-    addresses=(
-        Address("POST", "/model/{model}/converse", form=_CONVERSE),
-        Address("POST", "/model/{model}/converse-stream", form=_CONVERSE_STREAM),
-        Address("POST", "/model/{model}/invoke", form=_INVOKE),
-        Address("POST", "/model/{model}/invoke-with-response-stream", form=_INVOKE_STREAM),
-        Address("POST", "/model/{model}/count-tokens", count),
-    ),
-    prefixes=("",),
-    bases=(Base("bedrock", "", ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",), _KEYS),),
+    addresses={
+        "POST /model/{model}/converse": Address(form=_CONVERSE),
+        "POST /model/{model}/converse-stream": Address(form=_CONVERSE_STREAM),
+        "POST /model/{model}/invoke": Address(form=_INVOKE),
+        "POST /model/{model}/invoke-with-response-stream": Address(form=_INVOKE_STREAM),
+        "POST /model/{model}/count-tokens": Address(count),
+    },
     check_access=check_access,
     read=read,
     whole=whole,
     stream=write_stream,
     error=error,
     usual_error=usual_error,
-    marks=("x-amz-date", "amz-sdk-invocation-id"),
-    owns=("/model/",),
     stream_head=stream_head,
     error_headers=error_headers,
 )

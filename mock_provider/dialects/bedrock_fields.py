@@ -12,11 +12,11 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.bedrock_refusals import refuse
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.values import value
 
 _SHOWN = 60  # characters of a wrong value that an error shows
 
@@ -140,7 +140,7 @@ _WORDS: tuple[tuple[type, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Limits:
     """What a scalar must satisfy. Shape: kind names its type; least and most are lengths of texts, else values."""
 

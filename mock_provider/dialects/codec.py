@@ -6,7 +6,7 @@ Room: pure; the dialects implement it, the engine uses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
@@ -98,43 +98,28 @@ class Received:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Address:
-    """One address of a dialect.
+    """What is special about one address of a dialect.
 
-    Shape: path without the version, `{name}` for one segment and `{name*}` for the rest of the path; form tells the
-    dialect which of its addresses was used. Without answer a step of the script answers, else this function does;
-    takes_body False means that a body is not looked at.
+    Shape: form tells the dialect which of its addresses was used. Without answer a step of the script answers, else
+    this function does; takes_body False means that a body is not looked at.
     """
 
-    method: str
-    path: str
     answer: Callable[[Received], JsonObject | Refusal] | None = None
     form: str = ""
     takes_body: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A base URL that clients take.
-
-    Shape: name is what base_url() is asked for, path what stands behind the root. For a wrapped command variables are
-    set to the base URL and keys to a dummy key.
-    """
-
-    name: str
-    path: str
-    variables: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
+PLAIN = Address()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dialect:
-    """One wire format, everything the provider has to know of it.
+    """One wire format, everything the provider has to know of it but where it is found.
 
-    Shape: prefixes may stand before each address, the usual one first; marks are headers that only its clients send,
-    owns beginnings of paths that only it has: both choose the error form of an unknown address and the dialect of an
-    address that several have. check_access and read refuse like the provider; whole, stream and error render.
+    Shape: addresses are those of its place that have something special, the others are PLAIN. check_access and read
+    refuse like the provider; whole, stream and error render.
     usual_error gives type, code and message of a status; id_kind stands in the ids of answers; request_id_header ""
     means none. read may also answer by itself, where no step is asked for.
     keep, where there is one, notes a reply in the kept answers. has_call_ids False: clients may leave the ids of calls
@@ -150,17 +135,13 @@ class Dialect:
     id_kind: str
     request_id_header: str
     content_type_stream: str
-    addresses: tuple[Address, ...]
-    prefixes: tuple[str, ...]
-    bases: tuple[Base, ...]
+    addresses: Mapping[str, Address]
     check_access: Callable[[Mapping[str, str], str, Script], Refusal | None]
     read: Callable[[Received], Asked | Refusal | JsonObject]
     whole: Callable[[Asked, Reply], bytes]
     stream: Callable[[Asked, Reply], Iterable[Item]]
     error: Callable[[Refusal, Script], JsonObject]
     usual_error: Callable[[int, str | None], tuple[str, str | None, str]]
-    marks: tuple[str, ...] = ()
-    owns: tuple[str, ...] = ()
     keep: Callable[[Asked, Reply, Kept], None] | None = None
     has_call_ids: bool = True
     stream_head: Callable[[Asked], tuple[str, Headers]] | None = None

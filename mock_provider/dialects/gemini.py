@@ -13,7 +13,7 @@ from dataclasses import replace
 from urllib.parse import parse_qs
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
-from mock_provider.dialects.codec import Address, Base, Dialect, Headers, Received, Reply, count_input
+from mock_provider.dialects.codec import Address, Dialect, Headers, Received, Reply, count_input
 from mock_provider.dialects.gemini_embeddings import embed, embed_batch
 from mock_provider.dialects.gemini_fields import (
     pick,
@@ -181,17 +181,14 @@ DIALECT = Dialect(
     id_kind="resp",
     request_id_header="",
     content_type_stream="text/event-stream",
-    addresses=(
-        Address("POST", "/models/{model}:generateContent"),
-        Address("POST", "/models/{model}:streamGenerateContent", form=_STREAM),
-        Address("POST", "/models/{model}:countTokens", count),
-        Address("POST", "/models/{model}:embedContent", embed),
-        Address("POST", "/models/{model}:batchEmbedContents", embed_batch),
-        Address("GET", "/models", list_models, takes_body=False),
-        Address("GET", "/models/{model}", show_model, takes_body=False),
-    ),
-    prefixes=("/v1beta", "/v1", "/v1alpha", ""),
-    bases=(Base("gemini", "", ("GOOGLE_GEMINI_BASE_URL",), ("GEMINI_API_KEY", "GOOGLE_API_KEY")),),
+    addresses={
+        "POST /models/{model}:streamGenerateContent": Address(form=_STREAM),
+        "POST /models/{model}:countTokens": Address(count),
+        "POST /models/{model}:embedContent": Address(embed),
+        "POST /models/{model}:batchEmbedContents": Address(embed_batch),
+        "GET /models": Address(list_models, takes_body=False),
+        "GET /models/{model}": Address(show_model, takes_body=False),
+    },
     check_access=check_access,
     read=read,
     whole=whole,
@@ -199,8 +196,6 @@ DIALECT = Dialect(
     keep_alive=b"\r\n",  # an empty line: its Python client takes a comment for a broken answer
     error=error,
     usual_error=usual_error,
-    marks=("x-goog-api-key", "x-goog-api-client"),
-    owns=("/v1beta/", "/v1alpha/"),
     has_call_ids=False,
     stream_head=stream_head,
 )

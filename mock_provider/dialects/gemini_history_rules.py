@@ -7,13 +7,12 @@ models demand back with the first call of each step of the current turn; its err
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mock_provider.asked import Refusal
 from mock_provider.dialects.gemini_fields import decode_bytes, pick, pick_object, pick_objects, pick_text
 from mock_provider.dialects.gemini_refusals import refuse
 from mock_provider.dialects.gemini_signatures import is_ours
 from mock_provider.json_values import JsonObject
+from mock_provider.values import value
 
 # Both spellings of the role of a turn of responses are older than "user" and still taken.
 _RESPONSE_ROLES = ("function", "tool")
@@ -41,7 +40,7 @@ def refuse_turns(contents: list[JsonObject], model: str) -> Refusal | None:
     return _pairs(turns) or _signatures(turns, model)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Turn:
     """Neighbouring contents of one role, which are one turn: the Python client keeps each chunk of a stream as its own.
 

@@ -8,18 +8,18 @@ arguments are no object never becomes a part, the candidate then ends with MALFO
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from mock_provider.dialects.codec import Counts, Reply, SaidCall
 from mock_provider.dialects.gemini_signatures import signature_of
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.steps import Reasoning, RefusalText, Text, ToolCall
+from mock_provider.values import value
 
 FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 _SAYS = (Text, Reasoning, RefusalText, ToolCall)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ending:
     """How a candidate ends. Shape: reason None leaves it out; message explains a reason that is no success."""
 

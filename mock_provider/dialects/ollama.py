@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 
 from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal, Role
-from mock_provider.dialects.codec import Address, Base, Dialect, Received
+from mock_provider.dialects.codec import Address, Dialect, Received
 from mock_provider.dialects.ollama_embeddings import embed, embed_prompt
 from mock_provider.dialects.ollama_models import list_loaded, list_models, show_model, show_version
 from mock_provider.dialects.ollama_output import GENERATE, moment, whole_answer, write_lines
@@ -32,21 +32,6 @@ from mock_provider.json_values import Json, JsonObject
 from mock_provider.steps import Script
 
 _ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_OWN = (
-    "chat",
-    "generate",
-    "embed",
-    "tags",
-    "ps",
-    "show",
-    "version",
-    "pull",
-    "push",
-    "create",
-    "copy",
-    "delete",
-    "blobs",
-)
 
 
 def check_access(headers: Mapping[str, str], query: str, script: Script) -> Refusal | None:
@@ -151,24 +136,20 @@ DIALECT = Dialect(
     id_kind="chat",
     request_id_header="",
     content_type_stream="application/x-ndjson",
-    addresses=(
-        Address("POST", "/api/chat"),
-        Address("POST", "/api/generate", form=GENERATE),
-        Address("POST", "/api/embed", embed),
-        Address("POST", "/api/embeddings", embed_prompt),
-        Address("GET", "/api/tags", list_models, takes_body=False),
-        Address("GET", "/api/ps", list_loaded, takes_body=False),
-        Address("POST", "/api/show", show_model),
-        Address("GET", "/api/version", show_version, takes_body=False),
-    ),
-    prefixes=("",),
-    bases=(Base("ollama", "", ("OLLAMA_HOST",)),),
+    addresses={
+        "POST /api/generate": Address(form=GENERATE),
+        "POST /api/embed": Address(embed),
+        "POST /api/embeddings": Address(embed_prompt),
+        "GET /api/tags": Address(list_models, takes_body=False),
+        "GET /api/ps": Address(list_loaded, takes_body=False),
+        "POST /api/show": Address(show_model),
+        "GET /api/version": Address(show_version, takes_body=False),
+    },
     check_access=check_access,
     read=read,
     whole=whole_answer,
     stream=write_lines,
     error=error,
     usual_error=usual_error,
-    owns=tuple(f"/api/{name}" for name in _OWN),
     has_call_ids=False,
 )

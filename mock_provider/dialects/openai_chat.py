@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from urllib.parse import parse_qs
 
 from mock_provider.asked import Asked, Refusal
-from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply, SaidCall
+from mock_provider.dialects.codec import Address, Dialect, Received, Reply, SaidCall
 from mock_provider.dialects.openai_access import check_access, list_models, show_model
 from mock_provider.dialects.openai_chat_events import chat_logprobs, error_fields, write_chunks
 from mock_provider.dialects.openai_chat_history import read_history
@@ -152,23 +152,13 @@ DIALECT = Dialect(
     id_kind="chatcmpl",
     request_id_header="x-request-id",
     content_type_stream="text/event-stream; charset=utf-8",
-    addresses=(
-        Address("POST", "/chat/completions"),
-        Address("POST", "/embeddings", embed),
-        Address("GET", "/models", list_models, takes_body=False),
-        Address("GET", "/models/{model*}", show_model, takes_body=False),
-        Address("POST", "/deployments/{deployment}/chat/completions", form="deployment"),
-        Address("POST", "/deployments/{deployment}/embeddings", embed),
-    ),
-    prefixes=("/v1", "", "/beta", "/api/v1", "/openai/v1", "/openai"),
-    bases=(
-        Base("openai_chat", "/v1"),
-        Base("openai", "/v1", ("OPENAI_BASE_URL",), ("OPENAI_API_KEY",)),
-        Base("deepseek", "", ("DEEPSEEK_BASE_URL",), ("DEEPSEEK_API_KEY",)),
-        Base("openrouter", "/api/v1"),
-        Base("vllm", "/v1"),
-        Base("azure", ""),
-    ),
+    addresses={
+        "POST /embeddings": Address(embed),
+        "GET /models": Address(list_models, takes_body=False),
+        "GET /models/{model*}": Address(show_model, takes_body=False),
+        "POST /deployments/{deployment}/chat/completions": Address(form="deployment"),
+        "POST /deployments/{deployment}/embeddings": Address(embed),
+    },
     check_access=check_access,
     read=read,
     whole=whole,

@@ -12,7 +12,6 @@ import math
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.codec import Received
@@ -26,6 +25,7 @@ from mock_provider.dialects.openai_refusals import (
 )
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.pieces import count_tokens
+from mock_provider.values import value
 
 FIELDS = frozenset({"model", "input", "encoding_format", "dimensions", "user"})
 DIMENSIONS: Mapping[str, int] = {"text-embedding-3-large": 3072}
@@ -37,7 +37,7 @@ _PLACES = 8  # of a word in the vector: few, so that two words seldom meet
 _OWN_WEIGHT = 0.02  # of what tells texts with the same words apart: small beside one word
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Text:
     """One input. Shape: tokens given as numbers are spelled as words."""
 

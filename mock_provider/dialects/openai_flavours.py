@@ -10,12 +10,13 @@ protocol module (`stop_reason`, `prompt_logprobs`, reasoning fields, errors by c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.codec import Counts
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.steps import Script
+from mock_provider.values import value
 
 _HARMLESS: JsonObject = {
     kind: {"filtered": False, "severity": "safe"} for kind in ("hate", "self_harm", "sexual", "violence")
@@ -23,7 +24,7 @@ _HARMLESS: JsonObject = {
 _FILTERED: list[Json] = [{"prompt_index": 0, "content_filter_results": _HARMLESS}]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flavour:
     """One service.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.dialects import openai_responses_kept
-from mock_provider.dialects.codec import Address, Base, Dialect, Received, Reply
+from mock_provider.dialects.codec import Address, Dialect, Received, Reply
 from mock_provider.dialects.openai_access import check_access
 from mock_provider.dialects.openai_flavours import error
 from mock_provider.dialects.openai_history_rules import refuse_history
@@ -96,22 +96,18 @@ DIALECT = Dialect(
     id_kind="resp",
     request_id_header="x-request-id",
     content_type_stream="text/event-stream; charset=utf-8",
-    addresses=(
-        Address("POST", "/responses"),
-        Address("POST", "/responses/input_tokens", count),
-        Address("GET", "/responses/{response}", openai_responses_kept.retrieve, takes_body=False),
-        Address("DELETE", "/responses/{response}", openai_responses_kept.delete, takes_body=False),
-        Address("POST", "/responses/{response}/cancel", openai_responses_kept.cancel, takes_body=False),
-        Address("GET", "/responses/{response}/input_items", openai_responses_kept.list_input, takes_body=False),
-    ),
-    prefixes=("/v1", "", "/api/v1", "/openai/v1", "/openai"),
-    bases=(Base("openai_responses", "/v1"),),
+    addresses={
+        "POST /responses/input_tokens": Address(count),
+        "GET /responses/{response}": Address(openai_responses_kept.retrieve, takes_body=False),
+        "DELETE /responses/{response}": Address(openai_responses_kept.delete, takes_body=False),
+        "POST /responses/{response}/cancel": Address(openai_responses_kept.cancel, takes_body=False),
+        "GET /responses/{response}/input_items": Address(openai_responses_kept.list_input, takes_body=False),
+    },
     check_access=check_access,
     read=read,
     whole=whole,
     stream=write_events,
     error=error,
     usual_error=usual_error,
-    owns=("/v1/responses", "/responses"),
     keep=openai_responses_kept.keep,
 )

@@ -17,6 +17,7 @@ from mock_provider.dialects.openai_responses_input import custom_names
 from mock_provider.dialects.openai_sealed import seal
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.steps import ErrorEvent, Part, Reasoning, RefusalText, Text, ToolCall
+from mock_provider.values import value
 
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 _FINISHES: dict[str, tuple[str, str | None]] = {
@@ -42,7 +43,7 @@ class Group:
     item: JsonObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ending:
     """How a response ended. Shape: status None means that the script leaves the end out."""
 

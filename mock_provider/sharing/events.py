@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from mock_provider.journal import Entry
 from mock_provider.play import Note
+from mock_provider.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Arrived:
     """A request, and what it changed. Shape: the entry has no number yet; its place among the events gives it one."""
 
@@ -22,7 +22,7 @@ class Arrived:
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ended:
     """An answer is over. Shape: round counts the resets before, number is that of the request."""
 
@@ -34,7 +34,7 @@ class Ended:
     gates_passed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AtGate:
     """Something was done at a gate: "open", "enter" or "leave"."""
 
@@ -42,14 +42,14 @@ class AtGate:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stuck:
     """A line for the verdict about a gate that stayed shut."""
 
     line: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KeptChange:
     """An answer was kept under a name, or dropped when text is None."""
 
@@ -57,14 +57,14 @@ class KeptChange:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PortClosed:
     """A fault closes the port for a while."""
 
     duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Restarted:
     """The play begins again."""
 

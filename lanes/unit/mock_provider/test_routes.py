@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from mock_provider.dialects.table import BASE_PATHS, DIALECTS, ROWS
+from mock_provider.dialects.codec import PLAIN
+from mock_provider.dialects.places import PLACES, Place
+from mock_provider.dialects.table import BASE_PATHS, DIALECTS
 from mock_provider.routes import SUPPORTED, find_route
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_address_is_found_under_every_prefix_of_its_dialect(row: object) -> None:
-    dialect = DIALECTS[getattr(row, "name", "")]
-    headers = dict.fromkeys(dialect.marks, "x")
-    for address in dialect.addresses:
-        path = address.path.replace("{model*}", "a/b").replace("{", "").replace("}", "").replace("*", "")
-        for prefix in dialect.prefixes:
-            route = find_route(address.method, prefix + path, headers)
-            assert (route.operation, route.dialect, route.address) == ("found", dialect.name, address)
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.name))
+def test_every_address_is_found_under_every_prefix_of_its_dialect(place: Place) -> None:
+    headers = dict.fromkeys(place.marks, "x")
+    special = DIALECTS[place.name].addresses
+    for address, (method, spelled) in zip(place.addresses, place.lines, strict=True):
+        path = spelled.replace("{model*}", "a/b").replace("{", "").replace("}", "").replace("*", "")
+        for prefix in place.prefixes:
+            route = find_route(method, prefix + path, headers)
+            assert (route.operation, route.dialect, route.address) == (
+                "found",
+                place.name,
+                special.get(address, PLAIN),
+            )
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.name))
+def test_what_is_special_about_an_address_belongs_to_one_of_the_place(place: Place) -> None:
+    assert DIALECTS[place.name].name == place.name
+    assert set(DIALECTS[place.name].addresses) <= set(place.addresses)
 
 
 def test_what_stands_in_braces_is_unquoted_and_may_hold_slashes() -> None:
