@@ -17,12 +17,14 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from lanes.errors import EvidenceError
+from lanes.evidence_files import folders_with
 from lanes.record import Json, JsonObject, Record, Subject, canonical_json, digest_json, encode_record, group_to_json
 
 SCHEMA = "bundle/1"
 HEADER = "header.json"
 RECORDS = "records.jsonl"
 TRAILER = "trailer.json"
+PARTS = frozenset({HEADER, RECORDS, TRAILER})
 MAX_SHARDS = 10_000  # a missing shard is named in the report, in stretches of neighbours
 
 
@@ -313,10 +315,7 @@ def next_digest(chain: str, line: bytes) -> str:
 def find_bundles(out: Path) -> tuple[Path, ...]:
     """Every folder under an output folder's bundles that holds any of a bundle's files, in a stable order."""
     root = out / "bundles"
-    if not root.is_dir():
-        return ()
-    found = {path.parent for name in (HEADER, RECORDS, TRAILER) for path in root.rglob(name)}
-    return tuple(sorted(found))
+    return tuple(folders_with(root, PARTS)) if root.is_dir() else ()
 
 
 def items_to_json(items: Sequence[ExpectedItem]) -> list[Json]:

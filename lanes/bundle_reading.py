@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -27,6 +28,7 @@ from lanes.bundle import (
     start_digest,
 )
 from lanes.errors import EvidenceError
+from lanes.evidence_files import read_plain_file
 from lanes.record import Json, JsonObject, Record, Subject, digest_bytes
 from lanes.record_form import RECORD_SHAPE, SCHEMA_NEWER, has_own_digest, record_from_json, subject_from_json
 
@@ -95,11 +97,15 @@ def _read_header(folder: Path, report: _Report) -> BundleHeader | None:
 def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[tuple[Record, ...], int, str]:
     path = folder / RECORDS
     chain = start_digest(header)
-    if not path.is_file():
+    try:
+        lines = read_plain_file(path).split(b"\n")
+    except FileNotFoundError:
         report("no-records", RECORDS, "the file is missing")
         return (), 0, chain
+    except OSError as error:
+        report("unreadable", RECORDS, _words(error))
+        return (), 0, chain
     records: list[Record] = []
-    lines = _bytes_of(path).split(b"\n")
     last = lines.pop()
     if last:
         report("torn", f"{RECORDS}:{len(lines) + 1}", "the last line has no end; its item cannot be judged")
@@ -129,7 +135,7 @@ def _read_records(folder: Path, header: BundleHeader, report: _Report) -> tuple[
 
 
 def _read_trailer(folder: Path, header: BundleHeader, report: _Report) -> BundleTrailer | None:
-    if not (folder / TRAILER).is_file():
+    if not os.path.lexists(folder / TRAILER):
         report("no-trailer", TRAILER, f"the writer of lane {header.lane!r} did not finish")
         return None
     document = _read_object(folder / TRAILER, report)
@@ -221,11 +227,14 @@ def _text_list(value: Json) -> tuple[str, ...]:
 
 def _read_object(path: Path, report: _Report) -> dict[str, Json] | None:
     try:
-        document = _parse(path.read_bytes())
+        document = _parse(read_plain_file(path))
     except FileNotFoundError:
         report("unreadable", path.name, "the file is missing")
         return None
-    except (OSError, ValueError, RecursionError) as error:  # the last for what is nested too deep to be evidence
+    except OSError as error:
+        report("unreadable", path.name, _words(error))
+        return None
+    except (ValueError, RecursionError) as error:  # the second for what is nested too deep to be evidence
         report("unreadable", path.name, f"{error!s:.200}")
         return None
     if not isinstance(document, dict):
@@ -260,6 +269,10 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_i
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_plain_file(path)
     except OSError:
         return b""
+
+
+def _words(error: OSError) -> str:
+    return f"it cannot be read: {error.strerror or error}"

@@ -5,6 +5,7 @@ Room: file input and output. The lane command comes in; nothing is judged here, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -12,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanes.bundle import HEADER, RECORDS, TRAILER, Bundle
+from lanes.bundle import HEADER, PARTS, RECORDS, TRAILER, Bundle
 from lanes.bundle_reading import read_bundle
 from lanes.errors import EvidenceError, UsageError
+from lanes.evidence_files import folders_with, read_plain_file
 from reports.missing import missing_shards, shard_words
 
 MERGED = "merged.json"
@@ -98,8 +100,7 @@ def merge_folders(folders: Sequence[Path], out: Path) -> Merged:
 
 def evidence_folders(folder: Path) -> Iterator[tuple[str, Path]]:
     """Every folder at or below a folder that holds any of a bundle's files, with what it is: bundles or proofs."""
-    found = {path.parent for name in _PARTS for path in folder.rglob(name) if path.is_file()}
-    for place in sorted(found):
+    for place in folders_with(folder, PARTS):
         if _STAGING not in place.parts:
             yield (PROOFS if place.parent.name == PROOFS else BUNDLES), place
 
@@ -116,9 +117,11 @@ def read_merged(out: Path) -> tuple[Input, ...] | None:
     """
     path = out / MERGED
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_plain_file(path))
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise EvidenceError(f"cannot be read: {error.strerror}", where=MERGED, fix="merge the folders anew") from None
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"is no JSON: {error!s:.80}", where=MERGED, fix="merge the folders anew") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
@@ -172,8 +175,8 @@ def _safe(name: str) -> str:
 def _copy(source: Path, target: Path) -> None:
     target.mkdir(parents=True, mode=0o700)
     for name in _PARTS:
-        if (source / name).is_file():
-            (target / name).write_bytes((source / name).read_bytes())
+        with contextlib.suppress(OSError):  # the problem of the bundle says so; what cannot be read cannot be carried
+            (target / name).write_bytes(read_plain_file(source / name))
 
 
 def _swap(staging: Path, out: Path, inputs: Sequence[Input]) -> None:
