@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
 
 from lanes.errors import ClaimsError
 from lanes.policy import LANES
@@ -21,6 +20,7 @@ SCHEMA = "claims/1"
 CLAIMS_FILE = Path(__file__).parent / "claims.toml"
 FOLDERS = ("lanes",)  # what a claim may bind to, where a project does not keep its tests elsewhere
 _ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)+")
+_START = re.compile(r"\s*\[\[\s*claim\s*\]\]\s*(#.*)?")
 _FIELDS = (
     "id",
     "sentence",
@@ -150,39 +150,61 @@ def load_claims(path: Path = CLAIMS_FILE, *, where: str = "", below: Sequence[st
 
 
 def parse_claims(text: str, *, where: str = "lanes/claims.toml", below: Sequence[str] = FOLDERS) -> Claims:
-    """Check the text of a claims file and return its claims."""
+    """Check the text of a claims file and return its claims.
+
+    Raises: ClaimsError, of several mistakes with each of them in the order of the file.
+    """
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # the second for what is nested too deep to be a list of claims
         raise ClaimsError(f"is no TOML: {error}", where=where) from None
+    mistakes: list[ClaimsError] = []
     if document.get("schema") != SCHEMA:
         found = document.get("schema")
-        raise ClaimsError(f"schema is {found!r:.80}", where=where, expected=f'schema = "{SCHEMA}"')
+        mistakes.append(ClaimsError(f"schema is {found!r:.80}", where=where, expected=f'schema = "{SCHEMA}"'))
     for name in document:
         if name not in {"schema", "claim"}:
-            raise ClaimsError(f"field {name!r:.80} is unknown{_near(name, ('claim',))}", where=where)
-    tables = document.get("claim", [])
-    if not isinstance(tables, list):
-        raise ClaimsError("field 'claim' is no list of tables", where=where, expected="tables that start [[claim]]")
-    lines = _lines_of_tables(text)
-    if len(lines) != len(tables):
-        message = f"{len(tables)} claims are there, {len(lines)} of them start a line with [[claim]]"
-        raise ClaimsError(message, where=where, expected="tables that start [[claim]]")
-    claims: dict[str, Claim] = {}
-    for table, start in zip(tables, lines, strict=False):
-        claim = _Table(table, text, start, where, below).claim()
-        if claim.id in claims:
-            raise ClaimsError(
-                f"claim {claim.id!r} is there twice, first in line {claims[claim.id].line}",
-                where=f"{where}:{claim.line}",
-                fix="give one of them another id",
-            )
-        claims[claim.id] = claim
+            mistakes.append(ClaimsError(f"field {name!r:.80} is unknown{_near(name, ('claim',))}", where=where))
+    claims = _claims_in(document.get("claim", []), text, where, below, mistakes)
+    if len(mistakes) > 1:
+        together = ClaimsError(f"{len(mistakes)} mistakes", where=where)
+        together.parts = tuple(mistakes)
+        raise together
+    if mistakes:
+        raise mistakes[0]
     return Claims(claims, where)
 
 
+def _claims_in(
+    tables: object, text: str, where: str, below: Sequence[str], mistakes: list[ClaimsError]
+) -> dict[str, Claim]:
+    """The claims of all tables that hold one; what is wrong with the others is added to the mistakes."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        what = "field 'claim' is no list of tables"
+        mistakes.append(ClaimsError(what, where=where, expected="tables that start [[claim]]"))
+        return {}
+    lines = _lines_of_tables(text)
+    if len(lines) != len(tables):
+        message = f"{len(tables)} claims are there, {len(lines)} of them start a line with [[claim]]"
+        mistakes.append(ClaimsError(message, where=where, expected="tables that start [[claim]]"))
+        return {}
+    claims: dict[str, Claim] = {}
+    for table, start in zip(tables, lines, strict=True):
+        reader = _Table(table, text, start, where, below)
+        claim = reader.claim()
+        if claim.id and claim.id in claims:
+            reader.fail(
+                "id",
+                f"claim {claim.id!r} is there twice, first in line {claims[claim.id].line}",
+                fix="give one of them another id",
+            )
+        mistakes.extend(reader.mistakes)
+        claims.setdefault(claim.id, claim)
+    return claims
+
+
 def _lines_of_tables(text: str) -> list[int]:
-    return [number for number, line in enumerate(text.splitlines(), start=1) if line.strip() == "[[claim]]"]
+    return [number for number, line in enumerate(text.splitlines(), start=1) if _START.fullmatch(line)]
 
 
 def _near(name: str, known: Sequence[str]) -> str:
@@ -191,7 +213,7 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 class _Table:
-    """One [[claim]] table while it is being checked."""
+    """One [[claim]] table while it is being checked; mistakes are kept, so that all of them are told at once."""
 
     def __init__(
         self, table: Mapping[str, object], text: str, start: int, where: str, below: Sequence[str] = FOLDERS
@@ -201,67 +223,79 @@ class _Table:
         self._start = start
         self._where = where
         self._below = below
+        self._found: list[tuple[int, ClaimsError]] = []
+
+    @property
+    def mistakes(self) -> list[ClaimsError]:
+        """What is wrong with the table, in the order of its lines."""
+        return [mistake for _line, mistake in sorted(self._found, key=lambda each: each[0])]
 
     def claim(self) -> Claim:
+        """The claim as far as it can be read; it is one only where there are no mistakes."""
         for name in self._table:
             if name not in _FIELDS:
-                self._fail(name, f"field {name!r} is unknown{_near(name, _FIELDS)}", f"one of {', '.join(_FIELDS)}")
+                self.fail(name, f"field {name!r} is unknown{_near(name, _FIELDS)}", f"one of {', '.join(_FIELDS)}")
+        texts = {name: self._text_of(name) for name in (*_MANDATORY, "condition")}
         for name in _MANDATORY:
-            if not self._text_of(name).strip():
-                self._fail(name, f"field {name!r} is missing or empty", "a text")
-        claim_id = self._text_of("id")
-        if not _ID.fullmatch(claim_id):
-            self._fail(
-                "id", f"id {claim_id!r} is malformed", "lower case words joined by dots or hyphens, two at least"
-            )
+            if isinstance(self._table.get(name, ""), str) and not texts[name].strip():
+                self.fail(name, f"field {name!r} is missing or empty", "a text")
+        if texts["id"].strip() and not _ID.fullmatch(texts["id"]):
+            expected = "lower case words joined by dots or hyphens, two at least"
+            self.fail("id", f"id {texts['id']!r:.80} is malformed", expected)
         required, optional = self._lanes("required"), self._lanes("optional")
         for lane in required:
             if lane in optional:
-                self._fail("optional", f"lane {lane!r} is both required and optional", "each lane in one list")
-        if not required and not optional:
-            self._fail("required", "no lane is asked for", "at least one lane in 'required' or 'optional'")
+                self.fail("optional", f"lane {lane!r} is both required and optional", "each lane in one list")
+        if not self._table.get("required") and not self._table.get("optional"):
+            self.fail("required", "no lane is asked for", "at least one lane in 'required' or 'optional'")
         asked = {*required, *optional}
         return Claim(
-            id=claim_id,
-            sentence=self._text_of("sentence").strip(),
-            surface=self._text_of("surface"),
+            id=texts["id"],
+            sentence=texts["sentence"].strip(),
+            surface=texts["surface"],
             required=required,
             optional=optional,
             min_answers=self._numbers("min_answers", asked),
             conversations=self._numbers("conversations", asked),
             nonce=self._flag("nonce"),
             local=self._flag("local"),
-            condition=self._text_of("condition") or None,
+            condition=texts["condition"] or None,
             platforms=self._texts("platforms"),
             guarded=self._flag("guarded"),
-            owner=self._text_of("owner"),
+            owner=texts["owner"],
             folders=self._folders(),
             expected_usd=self._amount("expected_usd"),
             line=self._start,
         )
 
-    def _fail(self, name: str, what: str, expected: str) -> NoReturn:
-        raise ClaimsError(what, where=f"{self._where}:{self._line_of(name)}", expected=expected)
+    def fail(self, name: str, what: str, expected: str = "", fix: str = "") -> None:
+        """Keep a mistake of a field, with its line, and with its name where the words do not say it."""
+        line = self._start if what.endswith("missing or empty") else self._line_of(name)
+        field_words = "" if f"field {name!r}" in what or what.startswith(f"{name}.") else f", field {name!r:.80}"
+        where = f"{self._where}:{line}{field_words}"
+        self._found.append((line, ClaimsError(what, where=where, expected=expected, fix=fix)))
 
     def _line_of(self, name: str) -> int:
         for number, line in enumerate(self._text.splitlines()[self._start :], start=self._start + 1):
-            if line.strip() == "[[claim]]":
+            if _START.fullmatch(line):
                 break
-            if re.match(rf"\s*{re.escape(name)}\s*=", line):
+            if re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*[=.]", line):
                 return number
         return self._start
 
     def _text_of(self, name: str) -> str:
         value = self._table.get(name, "")
-        if not isinstance(value, str):
-            self._fail(name, f"field {name!r} is {value!r:.80}", "a text")
-        return value
+        if isinstance(value, str):
+            return value
+        self.fail(name, f"field {name!r} is {value!r:.80}", "a text")
+        return ""
 
     def _flag(self, name: str) -> bool:
         value = self._table.get(name, False)
-        if not isinstance(value, bool):
-            self._fail(name, f"field {name!r} is {value!r:.80}", "true or false")
-        return value
+        if isinstance(value, bool):
+            return value
+        self.fail(name, f"field {name!r} is {value!r:.80}", "true or false")
+        return False
 
     def _amount(self, name: str) -> str | None:
         value = self._table.get(name)
@@ -269,39 +303,44 @@ class _Table:
             return None
         amount = Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(-1)
         if not amount.is_finite() or amount <= 0:
-            self._fail(name, f"field {name!r} is {value!r:.80}", "an amount of USD above 0, as 0.02")
+            self.fail(name, f"field {name!r} is {value!r:.80}", "an amount of USD above 0, as 0.02")
+            return None
         return f"{amount:f}"
 
     def _texts(self, name: str) -> tuple[str, ...]:
         value = self._table.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self._fail(name, f"field {name!r} is {value!r:.80}", "a list of texts")
-        return tuple(value)
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        self.fail(name, f"field {name!r} is {value!r:.80}", "a list of texts")
+        return ()
 
     def _lanes(self, name: str) -> tuple[str, ...]:
         lanes = self._texts(name)
-        for lane in lanes:
-            self._check_lane(name, lane, tuple(LANES))
+        known = tuple(lane for lane in lanes if self._is_lane(name, lane))
         if len(set(lanes)) != len(lanes):
-            self._fail(name, f"field {name!r} names a lane twice", "each lane once")
-        return lanes
+            self.fail(name, f"field {name!r} names a lane twice", "each lane once")
+        return known
 
-    def _check_lane(self, name: str, lane: str, known: Sequence[str]) -> None:
+    def _is_lane(self, name: str, lane: str) -> bool:
         if lane not in LANES:
-            self._fail(name, f"lane {lane!r} is unknown{_near(lane, tuple(LANES))}", f"one of {', '.join(known)}")
+            self.fail(name, f"lane {lane!r:.80} is unknown{_near(lane, tuple(LANES))}", f"one of {', '.join(LANES)}")
+        return lane in LANES
 
     def _numbers(self, name: str, asked: set[str]) -> dict[str, int]:
         value = self._table.get(name, {})
         if not isinstance(value, dict):
-            self._fail(name, f"field {name!r} is {value!r:.80}", "a table of lane = number")
+            self.fail(name, f"field {name!r} is {value!r:.80}", "a table of lane = number")
+            return {}
         numbers: dict[str, int] = {}
         for lane, number in value.items():
-            self._check_lane(name, lane, tuple(LANES))
+            if not self._is_lane(name, lane):
+                continue
             if lane not in asked:
-                self._fail(name, f"lane {lane!r} is not asked for by this claim", "a lane of 'required' or 'optional'")
+                self.fail(name, f"lane {lane!r} is not asked for by this claim", "a lane of 'required' or 'optional'")
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-                self._fail(name, f"{name}.{lane} is {number!r:.80}", "a whole number, 0 or more")
-            numbers[lane] = number
+                self.fail(name, f"{name}.{lane} is {number!r:.80}", "a whole number, 0 or more")
+            else:
+                numbers[lane] = number
         return numbers
 
     def _folders(self) -> tuple[str, ...]:
@@ -309,8 +348,8 @@ class _Table:
         for folder in folders:
             is_below = any(f"{folder}/".startswith(f"{each}/") for each in self._below)
             if not is_below or folder == "lanes" or folder.endswith("/") or ".." in folder.split("/"):
-                places = " or ".join(f"{each}/" for each in self._below)
-                self._fail(
-                    "folders", f"folder {folder!r} is malformed", f"a path from {places} on, without a slash at the end"
+                expected = (
+                    f"a path from {' or '.join(f'{each}/' for each in self._below)} on, without a slash at the end"
                 )
+                self.fail("folders", f"folder {folder!r:.80} is malformed", expected)
         return folders

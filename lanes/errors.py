@@ -69,9 +69,16 @@ class UsageError(LanesError):
 
 
 class ClaimsError(UsageError):
-    """The claims file says something it may not say, or a test names a claim that it does not hold."""
+    """The claims file says something it may not say, or a test names a claim that it does not hold.
+
+    Shape: where several mistakes were found, parts are all of them, and the message is theirs, one after the other.
+    """
 
     code = "CLAIMS"
+    parts: tuple[ClaimsError, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(str(each) for each in self.parts) or super().__str__()
 
 
 class ScenarioError(LanesError):

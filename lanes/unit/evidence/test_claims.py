@@ -78,18 +78,23 @@ def test_a_claim_says_what_each_lane_has_to_show() -> None:
         pytest.param(
             'sentence = "It is fixed."', "", "lanes/claims.toml:3: field 'sentence' is missing or empty", id="missing"
         ),
-        pytest.param('"journey.fix-test"', '"Journey"', "lanes/claims.toml:4: id 'Journey' is malformed", id="id"),
+        pytest.param(
+            '"journey.fix-test"', '"Journey"', "lanes/claims.toml:4, field 'id': id 'Journey' is malformed", id="id"
+        ),
         pytest.param(
             '"snapshot"]',
             '"snapshots"]',
-            "lanes/claims.toml:7: lane 'snapshots' is unknown; did you mean 'snapshot'?",
+            "lanes/claims.toml:7, field 'required': lane 'snapshots' is unknown; did you mean 'snapshot'?",
             id="lane",
         ),
         pytest.param(
             '"snapshot"]', '"offline"]', "lanes/claims.toml:7: field 'required' names a lane twice", id="twice"
         ),
         pytest.param(
-            '["real"]', '["offline"]', "lanes/claims.toml:8: lane 'offline' is both required and optional", id="both"
+            '["real"]',
+            '["offline"]',
+            "lanes/claims.toml:8, field 'optional': lane 'offline' is both required and optional",
+            id="both",
         ),
         pytest.param(
             'required = ["offline", "snapshot"]\noptional = ["real"]', "", "no lane is asked for", id="no-lane"
@@ -97,7 +102,7 @@ def test_a_claim_says_what_each_lane_has_to_show() -> None:
         pytest.param(
             "{ offline = 3 }",
             "{ unit = 3 }",
-            "lanes/claims.toml:9: lane 'unit' is not asked for by this claim",
+            "lanes/claims.toml:9, field 'min_answers': lane 'unit' is not asked for by this claim",
             id="not-asked",
         ),
         pytest.param(
@@ -125,11 +130,44 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, message: str) -> N
     assert (message in str(caught.value), caught.value.exit_code) == (True, 2)
 
 
+def test_every_mistake_is_told_at_once_with_file_line_and_field() -> None:
+    text = """\
+schema = "claims/1"
+[[claim]]  # the first
+id = "Broken"
+sentence = "It holds."
+surface = "wire"
+required = ["ofline", "unit"]
+min_answers = { unit = -1 }
+nonce = "yes"
+ovner = "me"
+[[claim]]
+id = "second.one"
+sentence = "It holds, too."
+surface = "wire"
+optional = []
+owner = "me"
+"""
+
+    with pytest.raises(ClaimsError) as caught:
+        parse_claims(text)
+
+    assert [line for line in str(caught.value).splitlines() if not line.startswith(" ")] == [
+        "lanes/claims.toml:2: field 'owner' is missing or empty [CLAIMS]",
+        "lanes/claims.toml:3, field 'id': id 'Broken' is malformed [CLAIMS]",
+        "lanes/claims.toml:6, field 'required': lane 'ofline' is unknown; did you mean 'offline'? [CLAIMS]",
+        "lanes/claims.toml:7: min_answers.unit is -1 [CLAIMS]",
+        "lanes/claims.toml:8: field 'nonce' is 'yes' [CLAIMS]",
+        "lanes/claims.toml:9: field 'ovner' is unknown; did you mean 'owner'? [CLAIMS]",
+        "lanes/claims.toml:10, field 'required': no lane is asked for [CLAIMS]",
+    ]
+
+
 def test_two_claims_of_one_id_are_told_with_both_places() -> None:
     with pytest.raises(ClaimsError, match=r"claim 'journey\.fix-test' is there twice, first in line 3") as caught:
         parse_claims(GOOD + GOOD.partition("\n")[2])
 
-    assert caught.value.where == "lanes/claims.toml:15"
+    assert caught.value.where == "lanes/claims.toml:16, field 'id'"
 
 
 def test_edge34_a_test_that_names_an_unknown_claim_is_told_the_nearest_one() -> None:
