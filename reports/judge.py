@@ -128,8 +128,8 @@ def _judge_sample(record: Record, admission: Admission) -> Judged | Refusal:
     sampled = judge_sample(record, admission)
     if isinstance(sampled, Refusal):
         return sampled
-    if sampled.proof is None:
-        crashed = record.verdict == "failed"
+    if sampled.proof is None or sampled.status == "blocked":
+        crashed = record.verdict == "failed" and sampled.proof is None
         return Judged(record, "blocked", _reason(record, "no-call"), detail=sampled.words, crashed=crashed)
     notes = (*sampled.proof.notes, *sampled.proof.flags)
     reason = Reason("guard-refusal") if _refusals(record.guard) else None

@@ -27,11 +27,15 @@ class Sampled:
 
     @property
     def status(self) -> Status:
-        """Passed when every judged attempt did, failed when none, flaky in between; blocked when none was judged."""
+        """Passed when every attempt did, failed when none that was judged, flaky in between.
+
+        Shape: blocked when none was judged, or when some were not and all the others passed: what was asked for did
+        not come to its end.
+        """
         if self.proof is None:
             return "blocked"
         if self.rate.passed == self.rate.total:
-            return "passed"
+            return "blocked" if self.blocked else "passed"
         return "flaky" if self.rate.passed else "failed"
 
     @property

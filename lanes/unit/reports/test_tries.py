@@ -63,7 +63,13 @@ def outcome(evidence: Evidence, record: Record) -> tuple[str, str]:
         ),
         pytest.param(["failed"] * 3, "failed", "0/3, 95 % interval 0 % to 57 %", id="none"),
         pytest.param(
-            ["passed", "passed", "blocked"], "passed", "2/2, 95 % interval 34 % to 100 %, 1 not judged", id="cut-short"
+            ["passed", "passed", "blocked"], "blocked", "2/2, 95 % interval 34 % to 100 %, 1 not judged", id="cut-short"
+        ),
+        pytest.param(
+            ["passed", "failed", "blocked"],
+            "flaky",
+            "1/2, 95 % interval 9 % to 91 %, 1 not judged",
+            id="cut-short-after-a-failure",
         ),
     ],
 )
