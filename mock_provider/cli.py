@@ -21,6 +21,7 @@ from mock_provider.explaining import explain, explanation_json, explanation_text
 from mock_provider.limit_words import read_limits
 from mock_provider.limits import Limits
 from mock_provider.mock import Mock
+from mock_provider.named_files import TooLargeError, UnreadableError, read_named
 from mock_provider.random_faults import say_seeds, with_seed
 from mock_provider.ready_file import ReadyFile
 from mock_provider.request_log import RequestLog
@@ -38,6 +39,8 @@ from mock_provider.wrapped import run_command
 
 STARTER_NAME = "script.yaml"
 TAKES_COMMAND = ("run", "record")
+MAX_GRACE_S = 86_400.0  # a day: more is a slip of the unit
+EXIT_INTERRUPTED = 130  # as a shell gives it for a command that SIGINT ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MockError as error:
         tell(f"{error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
 
 
 def _is_fast(arguments: argparse.Namespace) -> bool:
@@ -128,19 +133,38 @@ def _serve_in_company(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, wrapped: list[str]) -> int:
-    mock, _ = _make_mock(arguments)
+    grace_s = _grace(arguments.grace)
     if not wrapped:
         raise UsageError(
             "no command to run", where="mock-provider run", expected="mock-provider run SCRIPT -- COMMAND …"
         )
+    mock, _ = _make_mock(arguments)
     return run_command(
         mock,
         wrapped,
         host=arguments.host,
         port=arguments.port,
-        grace_s=arguments.grace,
+        grace_s=grace_s,
         is_fast=_is_fast(arguments),
     )
+
+
+def _grace(seconds: float) -> float:
+    if not 0 < seconds <= MAX_GRACE_S:  # a number that is none is not, either
+        what = f"--grace {seconds:g} is no time to wait"
+        raise UsageError(what, where="mock-provider run", expected=f"more than 0, at most {MAX_GRACE_S:g} seconds")
+    return seconds
+
+
+def _keep_apart(arguments: argparse.Namespace) -> None:
+    """See that what is written does not overwrite what is read. Raises: UsageError."""
+    named = {"the script": arguments.script}
+    for name, path in (("the journal", arguments.journal), ("the ready file", getattr(arguments, "ready_file", None))):
+        for other, known in named.items():
+            if path is not None and os.path.realpath(path) == os.path.realpath(known):
+                raise UsageError(f"{name} and {other} are one file", where=str(path), fix="choose another name")
+        if path is not None:
+            named[name] = path
 
 
 def _record(arguments: argparse.Namespace, wrapped: list[str]) -> int:
@@ -166,6 +190,7 @@ def _load(path: Path, limits: Limits, seed: int | None) -> Script:
 
 
 def _read_play(arguments: argparse.Namespace) -> tuple[Script, Limits, RequestLog]:
+    _keep_apart(arguments)
     limits = read_limits(arguments.limit)
     script = _load(arguments.script, limits, arguments.seed)
     log = RequestLog(arguments.log or "text", tell)
@@ -187,12 +212,16 @@ def _make_mock(arguments: argparse.Namespace, *, may_change: bool = False) -> tu
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    script = load_script(arguments.script, read_limits(arguments.limit))
+    limits = read_limits(arguments.limit)
+    script = load_script(arguments.script, limits)
     try:
-        text = arguments.request.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise UsageError(what, where=str(arguments.request), fix="check the path") from None
+        text = read_named(arguments.request, limits.body_bytes)
+    except TooLargeError as error:
+        fix = "raise the limit: --limit body=SIZE"
+        raise UsageError(str(error), where=str(arguments.request), fix=fix) from None
+    except UnreadableError as error:
+        place = f"{arguments.request}:{error.line}:{error.column}" if error.line else str(arguments.request)
+        raise UsageError(error.what, where=place, expected=error.expected, fix=error.fix) from None
     found = explain(script, read_request(text, str(arguments.request), script, arguments.dialect))
     if arguments.format == "json":
         say(json.dumps(explanation_json(found), indent=2) + "\n")
@@ -206,11 +235,20 @@ def _new(path: Path | None) -> int:
         say(starter(STARTER_NAME))
         return 0
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(starter(path.name))
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
         raise UsageError("the file is there already", where=str(path), fix="choose another name") from None
     except OSError as error:
-        what = f"the file cannot be written: {error.strerror or error}"
-        raise UsageError(what, where=str(path), fix="check the path") from None
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(starter(path.name))
+    except OSError as error:
+        path.unlink(missing_ok=True)  # half a script is none
+        raise _unwritable(path, error) from None
     return 0
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    what = f"the file cannot be written: {error.strerror or error}"
+    return UsageError(what, where=str(path), fix="check the path")

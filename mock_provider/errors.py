@@ -6,6 +6,7 @@ Anyone may come in; this room imports nothing of ours.
     ├── UsageError     the person: arguments, names, files they named                       exit 2
     ├── ScriptError    the script: every problem found, each with its place                 exit 2
     ├── RecordingError the recording: nothing in it, or a secret that cannot be removed     exit 1
+    ├── OutputError    the disk: what was to be said on standard output could not be        exit 1
     └── VerdictError   the play did not go as scripted: left over, unmatched, invalid       exit 3
 """
 
@@ -62,6 +63,12 @@ class RecordingError(MockError):
     def at(self, where: str) -> RecordingError:
         """The same error with its place."""
         return RecordingError(self.what, where=where, expected=self.expected, fix=self.fix, code=self.error_code)
+
+
+class OutputError(MockError):
+    """Standard output takes nothing more, and not because its reader has gone."""
+
+    code = "OUTPUT"
 
 
 class VerdictError(MockError):

@@ -72,8 +72,9 @@ def read_request(text: str, name: str, script: Script, dialect: str | None) -> I
     """
     try:
         content: Json = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"not JSON: {error}", where=name, expected=_EXPECTED) from None
+    except (ValueError, RecursionError) as error:
+        what = "nested too deep" if isinstance(error, RecursionError) else f"not JSON: {error}"
+        raise UsageError(what, where=name, expected=_EXPECTED) from None
     if not isinstance(content, dict):
         raise UsageError("not a mapping", where=name, expected=_EXPECTED)
     if dialect is not None and dialect not in DIALECTS:

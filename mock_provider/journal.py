@@ -5,6 +5,7 @@ Room: reads and writes one file when asked; the engine writes, tests read.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import deque
@@ -123,7 +124,7 @@ class Entry:
 class Journal:
     """All entries, oldest first, bounded.
 
-    Shape: has_file tells whether finished entries are written somewhere.
+    Shape: has_file tells whether finished entries are written somewhere; failure says why the file takes no more.
     Limits: MAX_ENTRIES entries and MAX_BODY_BYTES of bodies; `dropped` counts entries that had to go.
     """
 
@@ -134,6 +135,7 @@ class Journal:
         self._path = path
         self.has_file = path is not None
         self.dropped = 0
+        self.failure = ""
         self._waiting: list[Latch] = []
         if path is not None:
             try:  # a pipe that nobody reads must not hold us up
@@ -206,11 +208,18 @@ class Journal:
 
     def close_entry(self, entry: Entry) -> None:
         """Write a finished entry to the file, if there is one."""
-        if self._path is None:
+        if self._path is None or self.failure:
             return
         line = json.dumps(entry.to_json(), separators=(",", ":")) + "\n"
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        try:
+            with self._path.open("ab", buffering=0) as file:
+                end = file.tell()
+                if file.write(line.encode("ascii")) != len(line):
+                    file.truncate(end)  # half a line is none
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:  # the client gets its answer all the same; the verdict says what is missing
+            why = error.strerror or error
+            self.failure = f"{self._path}: the journal ends before request {entry.number}: {why} [JOURNAL]"
 
     def clear(self) -> None:
         """Forget everything kept; a file keeps what it has."""

@@ -123,6 +123,8 @@ class Mock:
                 for gate in self._gates.values()
                 if gate.waiting and not gate.is_open
             ]
+            if self.journal.failure:
+                waiting.append(self.journal.failure)
             verdict = self._play.verdict(waiting)
             return self._earlier.judge(verdict) if self._earlier else verdict
 

@@ -12,7 +12,7 @@ from typing import cast
 from mock_provider.causes import CAUSES, GATEWAY, GATEWAY_PAGE, GATEWAY_STATUS
 from mock_provider.copying import FromMatch, TemplateError, split_template
 from mock_provider.json_values import Json, JsonObject
-from mock_provider.script_fields import Fields, Findings, near_miss
+from mock_provider.script_fields import Fields, Findings, is_header_value, near_miss
 from mock_provider.script_source import Entries, Items, Node, Scalar, plain
 from mock_provider.steps import (
     FAULT_KINDS,
@@ -61,6 +61,7 @@ EVENT_KEYS = ("message", "code", "type", "cause")
 EVENT_CAUSES = tuple(cause for cause in CAUSES if cause != GATEWAY)
 PART_FAULTS: tuple[FaultKind, ...] = tuple(kind for kind in FAULT_KINDS if kind != "refuse")
 MAX_INDEX = 1000
+_LINE_ENDS = ("\n", "\r")  # behind one, a comment would go on as an event
 MAX_RETRY_S = 86_400  # a day
 MAX_NAME = 200  # longer gate or tool names are a mistake in the file; providers stop at 64 or 128
 
@@ -119,6 +120,8 @@ def _part(kind: str, fields: Fields, groups: frozenset[str]) -> Part | HttpError
     if kind == "malformed":
         return Malformed(text)
     if kind == "comment":
+        if any(end in text for end in _LINE_ENDS):
+            fields.add("comment", "a comment of several lines", "SCRIPT_VALUE", expected="one line")
         return Comment(text)
     try:
         return RawBytes(bytes.fromhex(text))
@@ -166,7 +169,7 @@ def _tool_call(node: Node, field: str, findings: Findings, groups: frozenset[str
     if not isinstance(node, Entries):
         return None
     fields.require("name", "the tool's name")
-    name = fields.text("name")
+    name = fields.named("name")
     raw = fields.text("raw")
     arguments = _arguments(fields, groups)
     raw_node = fields.node("raw")
@@ -248,7 +251,7 @@ def read_http_error(node: Node, field: str, findings: Findings, groups: frozense
         retry_after_s=fields.number("retry_after", 0, MAX_RETRY_S),
         retry_after_ms=fields.integer("retry_after_ms", 0, MAX_RETRY_S * 1000),
         body=usual.body if body is None else body,
-        content_type=fields.text("content_type") or usual.content_type,
+        content_type=fields.header("content_type") or usual.content_type,
         cause=usual.cause,
     )
 
@@ -279,7 +282,7 @@ def read_headers(fields: Fields) -> tuple[tuple[str, str], ...]:
             fields.findings.add(entry.mark, field, f"'{name}' is set by the provider itself", "SCRIPT_VALUE")
         elif isinstance(value, Scalar) and isinstance(value.value, str | int) and not isinstance(value.value, bool):
             text = str(value.value)
-            if text.isascii() and text.isprintable():
+            if is_header_value(text):
                 headers.append((name, text))
             else:
                 fields.findings.add(value.mark, field, "a header value is printable ASCII", "SCRIPT_VALUE")

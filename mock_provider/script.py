@@ -12,6 +12,7 @@ from typing import TypeAlias
 from mock_provider.errors import Problem, ScriptError
 from mock_provider.json_values import Json
 from mock_provider.limits import Limits
+from mock_provider.named_files import TooLargeError, UnreadableError, read_named
 from mock_provider.script_check import check_script
 from mock_provider.script_json import parse_json
 from mock_provider.script_source import from_plain, parse_yaml
@@ -28,25 +29,15 @@ def load_script(path: Path | str, limits: Limits = USUAL) -> Script:
     Limits: those for scripts and their pieces.
     Raises: ScriptError, also for a file that cannot be read.
     """
-    file = Path(path)
     name = str(path)
     try:
-        size = file.stat().st_size
-        if size > limits.script_bytes:
-            what = f"{size} bytes are more than {limits.script_bytes}"
-            raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix=_SPLIT)])
-        data = file.read_bytes()
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_UNREADABLE", fix="check the path")]) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
-        what = f"byte {error.start} is not UTF-8"
+        text = read_named(Path(path), limits.script_bytes)
+    except TooLargeError as error:
+        raise ScriptError([Problem(name, 0, 0, "", str(error), "SCRIPT_SIZE", fix=_SPLIT)]) from None
+    except UnreadableError as error:
+        code = "SCRIPT_SYNTAX" if error.line else "SCRIPT_UNREADABLE"
         raise ScriptError(
-            [Problem(name, line, column, "", what, "SCRIPT_SYNTAX", "UTF-8", "save the file as UTF-8")]
+            [Problem(name, error.line, error.column, "", error.what, code, error.expected, error.fix)]
         ) from None
     return parse_script(text, name, limits)
 

@@ -6,6 +6,7 @@ Room: pure; script and the builders come in.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 
 from mock_provider.dialects.openai_flavours import FLAVOURS
@@ -17,7 +18,7 @@ from mock_provider.json_values import canonical_json
 from mock_provider.limits import Limits
 from mock_provider.model_read import read_models
 from mock_provider.script_fields import Fields, Findings
-from mock_provider.script_source import Entries, Entry, Items, Node, plain
+from mock_provider.script_source import Entries, Entry, Items, Node, Scalar, plain
 from mock_provider.step_read import Defaults, accepts_everything, read_step
 from mock_provider.steps import AnyOrder, Conversation, ModelFacts, RandomFaults, Script, Step, StreamPlan
 from mock_provider.stream_read import read_stream
@@ -47,6 +48,7 @@ _NAME = re.compile(NAME_PATTERN)  # it must fit a path, a header and the end of 
 def check_script(root: Node, name: str, limits: Limits) -> Script:
     """Turn a tree into a script. Raises: ScriptError with every problem of the file."""
     findings = Findings(name)
+    _check_numbers(root, "", findings)
     fields = Fields(root, "", findings, SCRIPT_KEYS)
     if isinstance(root, Entries):
         _check_top(fields)
@@ -57,7 +59,7 @@ def check_script(root: Node, name: str, limits: Limits) -> Script:
         name=fields.text("name") or name,
         digest=hashlib.sha256(canonical_json(plain(root)).encode("ascii")).hexdigest(),
         conversations=conversations,
-        model=fields.text("model"),
+        model=fields.named("model"),
         models=tuple(facts.name for facts in models),
         facts=tuple(facts for facts in models if facts != ModelFacts(facts.name)),
         flavour=fields.choice("flavour", tuple(FLAVOURS)) or "openai",
@@ -70,6 +72,20 @@ def check_script(root: Node, name: str, limits: Limits) -> Script:
     if findings.problems:
         raise ScriptError(findings.problems)
     return script
+
+
+def _check_numbers(node: Node, field: str, findings: Findings) -> None:
+    """Note numbers that no JSON can hold, wherever they stand: they would be sent, compared or counted as such."""
+    if isinstance(node, Scalar):
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            what = f"{node.value} is no number of JSON"
+            findings.add(node.mark, field, what, "SCRIPT_VALUE", expected="a finite number, or a text in quotes")
+    elif isinstance(node, Items):
+        for at, item in enumerate(node.items):
+            _check_numbers(item, f"{field}[{at}]", findings)
+    else:
+        for entry in node.entries:
+            _check_numbers(entry.value, f"{field}.{entry.key}" if field else entry.key, findings)
 
 
 def _random(fields: Fields) -> RandomFaults | None:

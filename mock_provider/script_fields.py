@@ -35,6 +35,11 @@ def describe(node: Node) -> str:
     return f"the number {node.value}"
 
 
+def is_header_value(text: str) -> bool:
+    """Whether a text can stand in a header, and only there: a line end would begin another one."""
+    return text.isascii() and text.isprintable()
+
+
 class Findings:
     """All problems of one script, collected while reading goes on."""
 
@@ -125,6 +130,22 @@ class Fields:
             return node.value
         self.findings.wrong_type(node, self.path(key), "text")
         return None
+
+    def named(self, key: str) -> str | None:
+        """A text that names something, so that it cannot be empty."""
+        text = self.text(key)
+        if text == "":
+            self.add(key, "an empty text", "SCRIPT_VALUE", expected="a name")
+            return None
+        return text
+
+    def header(self, key: str) -> str | None:
+        """A text that becomes the value of a header."""
+        text = self.text(key)
+        if text is not None and not is_header_value(text):
+            self.add(key, "a header value is printable ASCII", "SCRIPT_VALUE")
+            return None
+        return text
 
     def integer(self, key: str, least: int, most: int) -> int | None:
         """A whole number within limits."""

@@ -105,7 +105,11 @@ def parse_yaml(text: str, name: str) -> Node:
         root = yaml.compose(text, Loader=loader_class)
         if root is None:
             return Scalar(None, Mark(1, 1))
-        return _YamlTree(name).convert(root, ())
+        tree = _YamlTree(name)
+        found = tree.convert(root, ())
+        if tree.problems:
+            raise ScriptError(tree.problems)
+        return found
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = str(error.problem or error.context or "the text is not YAML")
@@ -115,13 +119,20 @@ def parse_yaml(text: str, name: str) -> Node:
         before = text[: error.position] if isinstance(error.position, int) else ""
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         raise ScriptError(
-            [_syntax(name, line, column, f"character {error.character!r} may not stand in YAML")]
+            [_syntax(name, line, column, f"character {_named(error.character)} may not stand in YAML")]
         ) from None
     except RecursionError:
         raise ScriptError([_syntax(name, 1, 1, _TOO_DEEP)]) from None
 
 
+_YAML = "tag:yaml.org,2002:"
+# The tags that values get by themselves; times, and the sign "=", are texts to us.
+_TAGS = frozenset(_YAML + kind for kind in ("null", "bool", "int", "float", "str", "timestamp", "value", "seq", "map"))
 _TOO_DEEP = f"lists and mappings are nested more than {MAX_DEPTH} levels deep"
+
+
+def _named(character: object) -> str:
+    return f"U+{character:04X}" if isinstance(character, int) else repr(character)
 
 
 def _syntax(name: str, line: int, column: int, what: str) -> Problem:
@@ -135,6 +146,7 @@ class _YamlTree:
         self._name = name
         self._count = 0
         self._scalars = yaml.constructor.SafeConstructor()
+        self.problems: list[Problem] = []
 
     def convert(self, node: yaml.Node, above: tuple[int, ...]) -> Node:
         mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
@@ -145,6 +157,9 @@ class _YamlTree:
             raise ScriptError([_syntax(self._name, mark.line, mark.column, _TOO_DEEP)])
         if id(node) in above:
             raise ScriptError([_syntax(self._name, mark.line, mark.column, "an alias contains itself")])
+        if node.tag not in _TAGS:
+            what = f"the tag {node.tag.replace(_YAML, '!!')} has no meaning in a script"
+            self.problems.append(_syntax(self._name, mark.line, mark.column, what))
         below = (*above, id(node))
         if isinstance(node, yaml.SequenceNode):
             return Items(tuple(self.convert(item, below) for item in node.value), mark)
@@ -153,7 +168,7 @@ class _YamlTree:
         return Scalar(self._scalar(node), mark)
 
     def _scalar(self, node: yaml.Node) -> bool | int | float | str | None:
-        kind = node.tag.removeprefix("tag:yaml.org,2002:")
+        kind = node.tag.removeprefix(_YAML)
         if kind not in {"null", "bool", "int", "float"}:
             return str(node.value)  # dates and the like are texts to us: a script has no use for them
         try:
@@ -167,7 +182,7 @@ class _YamlTree:
         merged: list[Entry] = []
         for key, value in node.value:
             mark = Mark(key.start_mark.line + 1, key.start_mark.column + 1)
-            if key.tag == "tag:yaml.org,2002:merge":
+            if key.tag == f"{_YAML}merge":
                 sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 for source in sources:
                     tree = self.convert(source, below)

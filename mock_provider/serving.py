@@ -43,8 +43,9 @@ def ready_line(mock: Mock) -> str:
 def serve_until_stopped(
     mock: Mock, *, host: str, port: int, ready_file: Path | None, watch: Watch | None = None, is_fast: bool = True
 ) -> int:
-    """Serve until SIGINT or SIGTERM; the verdict goes to standard error. Shape: exit code 0, or 3 for a bad play.
+    """Serve until SIGINT, SIGTERM or SIGHUP; the verdict goes to standard error.
 
+    Shape: exit code 0, or 3 for a bad play.
     Raises: UsageError when the address or the ready file cannot be used.
     """
     warn_about_host(host)
@@ -63,8 +64,9 @@ async def _serve(
 ) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is signal.SIG_DFL:  # nohup asks for deafness to it
+            loop.add_signal_handler(number, stopped.set)
     async with serve(mock, host, port, is_fast=is_fast), _watched(watch):
         line = ready_line(mock)
         if ready is not None:

@@ -6,9 +6,14 @@ Room: the commands come in.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from typing import TextIO
+
+from mock_provider.errors import OutputError
+
+_NO_READER = (errno.EPIPE, errno.EBADF)
 
 
 def fill_gaps() -> None:
@@ -24,8 +29,14 @@ def fill_gaps() -> None:
 
 
 def say(text: str) -> None:
-    """Write to standard output, at once; without a reader nothing happens."""
-    _write(sys.stdout, text, 1)
+    """Write to standard output, at once; without a reader nothing happens.
+
+    Raises: OutputError when there is no room for it: who asked would take half an answer for a whole one.
+    """
+    why = _write(sys.stdout, text, 1)
+    if why is not None and why.errno not in _NO_READER:
+        what = f"not everything could be written: {why.strerror or why}"
+        raise OutputError(what, where="standard output", fix="make room, or choose another place")
 
 
 def tell(text: str) -> None:
@@ -33,17 +44,20 @@ def tell(text: str) -> None:
     _write(sys.stderr, text, 2)
 
 
-def _write(stream: TextIO | None, text: str, number: int) -> None:
+def _write(stream: TextIO | None, text: str, number: int) -> OSError | None:
+    """Write. Shape: what went wrong, for whom it may concern; characters that the stream cannot spell are escaped."""
     if stream is None:  # closed before the interpreter began
-        return
+        return None
     try:
-        stream.write(text)
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
         stream.flush()
-    except (
-        OSError,
-        ValueError,
-    ):  # nobody reads any more; at its end the interpreter would try again, and complain
+    except (OSError, ValueError) as error:  # at its end the interpreter would try again, and complain
         with contextlib.suppress(OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, number)
             os.close(nowhere)
+        return error if isinstance(error, OSError) else None  # ValueError: it was closed inside this process
+    return None

@@ -93,11 +93,11 @@ def read_step(node: Node, path: str, findings: Findings, number: int, defaults: 
         stream=plan,
         repeat=_repeat(fields),
         is_optional=fields.boolean("optional") or False,
-        model=fields.text("model"),
+        model=fields.named("model"),
         mark=node.mark,
         random=(own_random or defaults.random) if may_draw else None,
         headers=read_headers(fields),
-        content_type=fields.text("content_type"),
+        content_type=fields.header("content_type"),
     )
     _check_sense(step, fields)
     _check_size(step, fields, defaults.event_bytes)

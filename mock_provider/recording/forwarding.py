@@ -47,12 +47,21 @@ class Begun:
 
 def check_upstream(url: str) -> str:
     """The provider's address without a slash at its end. Raises: UsageError for one that is no address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise UsageError(f"'{url}' is no address", where="--upstream", expected="such as https://api.openai.com")
+    try:
+        parts = urlsplit(url)
+        httpx.URL(url)
+        is_address = parts.port != 0 and bool(parts.hostname) and parts.scheme in ("http", "https")
+    except (ValueError, httpx.InvalidURL):
+        raise _no_address(url) from None
+    if not is_address or parts.query or parts.fragment or any(map(str.isspace, url)):
+        raise _no_address(url)
     if parts.username or parts.password:
         raise UsageError("the address holds a password", where="--upstream", fix="send it in a header")
     return url.rstrip("/")
+
+
+def _no_address(url: str) -> UsageError:
+    return UsageError(f"'{url}' is no address", where="--upstream", expected="such as https://api.openai.com")
 
 
 class Forwarder:
@@ -88,17 +97,17 @@ class Forwarder:
         return self.upstream + target
 
     async def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Begun:
-        """Send one request. Raises: httpx.HTTPError when there is no answer."""
+        """Send one request. Raises: httpx.HTTPError when there is no answer, httpx.InvalidURL when it has no place."""
         seen = Seen(len(self.seen) + 1, method, target, headers, body)
         self.seen.append(seen)
         passed_on = [(name, value) for name, value in headers.items() if name not in _OWN_OF_REQUESTS]
-        request = self._client.build_request(
-            method, self._url(target), headers=[*passed_on, ("accept-encoding", "identity")], content=body
-        )
         started = self._now_ms()
         try:
+            request = self._client.build_request(
+                method, self._url(target), headers=[*passed_on, ("accept-encoding", "identity")], content=body
+            )
             response = await self._client.send(request, stream=True)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             seen.failure = type(error).__name__
             raise
         seen.status, seen.reason = response.status_code, response.reason_phrase

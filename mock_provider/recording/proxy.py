@@ -72,6 +72,9 @@ class Proxy:
             return False
         try:
             begun = await self._forwarder.send(head.method, head.target, head.headers, body)
+        except httpx.InvalidURL:
+            _write_error(writer, 400, "this is no address that could be passed on")
+            return False
         except httpx.HTTPError as error:
             _write_error(writer, 502, f"the provider cannot be reached: {type(error).__name__}")
             return False

@@ -5,6 +5,7 @@ Room: files; the command comes in.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from mock_provider.recording.scripting import compose_script, find_chains
 
 SCRIPT_NAME = "script.yaml"
 CASSETTE_NAME = "cassette.yaml"
+_OWN_NAMES = re.compile(r"script\.yaml|cassette(-c\d+)?(-\d+)?\.yaml")  # what an earlier recording may have left
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,38 @@ class Recording:
 
 
 def check_folder(folder: Path, *, may_replace: bool) -> None:
-    """See at once whether the files could be put there. Raises: UsageError."""
-    if folder.is_dir() and not may_replace and any(folder.iterdir()):
-        raise UsageError("the folder is not empty", where=str(folder), fix="choose another one, or add --replace")
-    if folder.exists() and not folder.is_dir():
-        raise UsageError("this is no folder", where=str(folder), fix="choose another name")
+    """See at once whether the files could be put there, by putting an empty folder beside. Raises: UsageError."""
+    try:
+        place = folder.resolve()
+        is_there = place.exists()
+        if is_there and not place.is_dir():
+            raise UsageError("this is no folder", where=str(folder), fix="choose another name")
+        held = sorted(path.name for path in place.iterdir()) if is_there else []
+        if held and not may_replace:
+            raise UsageError("the folder is not empty", where=str(folder), fix="choose another one, or add --replace")
+        strange = [name for name in held if not _OWN_NAMES.fullmatch(name)]
+        if strange:
+            what = f"the folder holds something else than a recording: {', '.join(strange[:3])}"
+            raise UsageError(what, where=str(folder), expected="nothing that would be lost", fix="choose another one")
+        if not place.name:
+            raise UsageError("this is the root of all folders", where=str(folder), fix="choose another one")
+        standing = next(parent for parent in place.parents if parent.exists())
+        _beside(place if standing == place.parent else standing / place.name).rmdir()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads back to itself
+        raise _unwritable(folder, error) from None
+
+
+def _beside(place: Path) -> Path:
+    """A new, empty folder where the files are put together."""
+    beside = place.with_name(f".{place.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir()
+    return beside
+
+
+def _unwritable(folder: Path, error: Exception) -> UsageError:
+    what = f"the folder cannot be written: {getattr(error, 'strerror', None) or error}"
+    return UsageError(what, where=str(folder), fix="check the path")
 
 
 def compose_recording(
@@ -114,22 +143,20 @@ def store(recording: Recording, folder: Path, *, may_replace: bool = False) -> N
 
     Raises: UsageError when the folder cannot be written.
     """
-    beside = folder.with_name(f".{folder.name}.new")
-    old = folder.with_name(f".{folder.name}.old")
+    check_folder(folder, may_replace=may_replace)
+    place = folder.resolve()
+    beside, old = place.with_name(f".{place.name}.new"), place.with_name(f".{place.name}.old")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _beside(place)
         for name, text in recording.files.items():
             (beside / name).write_bytes(text.encode("utf-8"))
-        check_folder(folder, may_replace=may_replace)
         shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.replace(old)
-        beside.replace(folder)
+        if place.exists():
+            place.replace(old)
+        beside.replace(place)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        what = f"the folder cannot be written: {error.strerror or error}"
-        raise UsageError(what, where=str(folder), fix="check the path") from None
+        raise _unwritable(folder, error) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -93,6 +94,25 @@ def test_check_reports_every_problem_of_every_file_and_exits_2(
         pytest.param(
             ["serve", "{script}", "--ready-file", "none/none/r"], "the ready file cannot be written", id="ready"
         ),
+        pytest.param(["run", "{script}", "--grace", "-1", "--", "true"], "--grace -1 is no time", id="grace-negative"),
+        pytest.param(["run", "{script}", "--grace", "0", "--", "true"], "--grace 0 is no time", id="grace-zero"),
+        pytest.param(["run", "{script}", "--grace", "nan", "--", "true"], "--grace nan is no time", id="grace-nan"),
+        pytest.param(["run", "{script}", "--grace", "inf", "--", "true"], "--grace inf is no time", id="grace-inf"),
+        pytest.param(
+            ["serve", "{script}", "--journal", "{script}"], "the journal and the script are one file", id="one-file"
+        ),
+        pytest.param(
+            ["serve", "{script}", "--ready-file", "{script}"],
+            "the ready file and the script are one file",
+            id="ready-is-script",
+        ),
+        pytest.param(
+            ["serve", "{script}", "--journal", "j", "--ready-file", "./j"],
+            "the ready file and the journal are one file",
+            id="ready-is-journal",
+        ),
+        pytest.param(["explain", "{script}", "/dev/zero", "--limit", "body=9"], "10 bytes are more than 9", id="zero"),
+        pytest.param(["explain", "{script}", "{script}"], "not JSON", id="request-not-json"),
     ],
 )
 def test_a_mistake_on_the_command_line_exits_2_without_a_traceback(
@@ -101,6 +121,47 @@ def test_a_mistake_on_the_command_line_exits_2_without_a_traceback(
     assert main([one.replace("{script}", plain) for one in arguments]) == 2
     error = capsys.readouterr().err
     assert (said in error, "Traceback" in error) == (True, False)
+
+
+def test_a_request_nested_without_end_is_told(plain: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000, encoding="utf-8")
+    assert main(["explain", plain, str(deep)]) == 2
+    assert f"{deep}: nested too deep [USAGE]" in capsys.readouterr().err
+
+
+def test_a_request_with_a_byte_order_mark_is_read(plain: str, tmp_path: Path) -> None:
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b'\xef\xbb\xbf{"model": "m", "messages": [{"role": "user", "content": "x"}]}')
+    assert main(["explain", plain, str(marked)]) == 0
+
+
+def test_new_leaves_no_half_a_script_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def starter_of_no_room(name: str) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("mock_provider.cli.starter", starter_of_no_room)
+    assert main(["new", str(tmp_path / "x.yaml")]) == 2
+    assert (list(tmp_path.iterdir()), "No space left on device" in capsys.readouterr().err) == ([], True)
+
+
+def test_a_command_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
+    pipe = tmp_path / "script.yaml"
+    os.mkfifo(pipe)
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "mock_provider", "check", str(pipe)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": PATH_OF_CHILDREN},
+        ) as process,
+        pipe.open("wb"),
+    ):  # opens when the command does, which then reads
+        process.send_signal(signal.SIGINT)
+        ended = process.communicate(timeout=60)
+    assert (process.returncode, *ended) == (130, b"", b"")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -52,6 +54,38 @@ def test_finished_entries_are_written_one_line_each(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the journal cannot be written: No such file or directory"):
         Journal(tmp_path / "none" / "journal.jsonl")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond 4 KiB: the kernel then writes what fits, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 10, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_journal_without_room_ends_with_a_whole_line_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    for number in (1, 2, 3):
+        journal.close_entry(entry(number, b'"%b"' % (b"x" * 1500)))
+    journal.close_entry(entry(4, b"{}"))
+    assert [json.loads(line)["number"] for line in path.read_text(encoding="utf-8").splitlines()] == [1, 2]
+    assert journal.failure == f"{path}: the journal ends before request 3: No space left on device [JOURNAL]"
+
+
+def test_a_journal_without_room_fails_the_verdict_and_no_client() -> None:
+    play = script(step("hi", repeat=2))
+    face = mock_provider.transport(mock_provider.Mock(play, journal_path=Path("/dev/full")))
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    with httpx.Client(transport=face, base_url=face.mock.base_url("openai_chat")) as client:
+        answers = [client.post("/chat/completions", json=body, headers={"authorization": "Bearer k"}) for _ in "ab"]
+    assert [one.status_code for one in answers] == [200, 200]
+    assert str(face.mock.verify()).splitlines()[1:] == [
+        "  - /dev/full: the journal ends before request 1: No space left on device [JOURNAL]"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,20 @@ async def test_the_address_is_joined_with_the_path(upstream: str, target: str, u
 
 
 @pytest.mark.parametrize(
-    "url", ["api.example", "ftp://a.example", "https://", "https://a.example/?key=1", "https://u:p@a.example"]
+    "url",
+    [
+        "api.example",
+        "ftp://a.example",
+        "https://",
+        "https://a.example/?key=1",
+        "https://u:p@a.example",
+        "http://[::1",
+        "http://a.example:99999",
+        "http://a.example:0",
+        "http://a.example:port",
+        "http://a b.example",
+        "http://a.example/\n",
+    ],
 )
 def test_an_address_that_is_none_is_told(url: str) -> None:
     with pytest.raises(UsageError, match=r"\[USAGE\]"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,17 +312,52 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_replaced_on_request(tmp_path: Path) -> None:
-    store(Recording({"old.yaml": "a"}, (), ()), tmp_path / "out")
+    store(Recording({"cassette-c1.yaml": "a"}, (), ()), tmp_path / "out")
     store(RECORDING, tmp_path / "out", may_replace=True)
     assert (names(tmp_path), names(tmp_path / "out")) == (["out"], ["cassette.yaml", "script.yaml"])
 
 
 def test_a_recording_that_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
-    store(Recording({"old.yaml": "a"}, (), ()), tmp_path / "out")
+    store(Recording({"cassette-c1.yaml": "a"}, (), ()), tmp_path / "out")
     broken = Recording({"good.yaml": "a", "no/such/folder.yaml": "b"}, (), ())
     with pytest.raises(UsageError, match="the folder cannot be written"):
         store(broken, tmp_path / "out", may_replace=True)
-    assert (names(tmp_path), names(tmp_path / "out")) == (["out"], ["old.yaml"])
+    assert (names(tmp_path), names(tmp_path / "out")) == (["out"], ["cassette-c1.yaml"])
+
+
+def test_a_folder_with_something_of_the_persons_own_is_never_replaced(tmp_path: Path) -> None:
+    store(RECORDING, tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
+    for refuse in (check_folder, partial(store, RECORDING)):
+        with pytest.raises(UsageError, match=r"holds something else than a recording: notes\.txt"):
+            refuse(tmp_path / "out", may_replace=True)
+    assert names(tmp_path / "out") == ["cassette.yaml", "notes.txt", "script.yaml"]
+
+
+def test_a_folder_behind_a_link_is_filled_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    store(RECORDING, tmp_path / "link")
+    assert ((tmp_path / "link").is_symlink(), names(tmp_path), names(tmp_path / "real")) == (
+        True,
+        ["link", "real"],
+        ["cassette.yaml", "script.yaml"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "what"),
+    [
+        pytest.param("/dev/null/out", "the folder cannot be written: Not a directory", id="below-a-file"),
+        pytest.param("/proc/out", "the folder cannot be written: ", id="where-nothing-can-be-made"),
+        pytest.param("loop", "the folder cannot be written: ", id="link-to-itself"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_the_recording(tmp_path: Path, folder: str, what: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match=what):
+        check_folder(tmp_path / folder, may_replace=False)
+    assert names(tmp_path) == ["loop"]
 
 
 def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:

@@ -100,6 +100,15 @@ def test_a_syntax_error_names_line_and_column(text: str, name: str, place: tuple
         pytest.param("[{any_order: [{reply: hi, repeat: forever}]}]", "SCRIPT_VALUE", id="forever-in-any-order"),
         pytest.param("[{reply: [{hex: 'f'}]}]", "SCRIPT_VALUE", id="half-a-byte"),
         pytest.param("[{reply: [{http_error: 429}, {text: x}]}]", "SCRIPT_VALUE", id="error-beside-text"),
+        pytest.param('[{reply: hi, content_type: "a\\r\\nx: y"}]', "SCRIPT_VALUE", id="content-type-of-two-lines"),
+        pytest.param(
+            '[{http_error: {status: 500, body: x, content_type: "a\\nb"}}]', "SCRIPT_VALUE", id="type-of-an-error"
+        ),
+        pytest.param('[{reply: [{comment: "a\\nb"}]}]', "SCRIPT_VALUE", id="comment-of-two-lines"),
+        pytest.param("[{reply: hi, model: ''}]", "SCRIPT_VALUE", id="model-without-a-name"),
+        pytest.param("[{reply: [{tool_call: {name: ''}}]}]", "SCRIPT_VALUE", id="tool-without-a-name"),
+        pytest.param("[{reply: [{tool_call: {name: f, arguments: {a: .inf}}}]}]", "SCRIPT_VALUE", id="infinite"),
+        pytest.param("[{reply: hi, expect: {options: {a: .nan}}}]", "SCRIPT_VALUE", id="not-a-number"),
     ],
 )
 def test_a_step_that_cannot_be_meant_is_refused(steps: str, code: str) -> None:
@@ -157,6 +166,22 @@ def test_yaml_aliases_and_merge_keys_are_followed() -> None:
         ((Text("hi"),), 2),
         ((Text("hi"),), 3),
         ((Text("hi"),), 2),
+    ]
+
+
+def test_a_number_that_only_looks_finite_is_refused_in_json() -> None:
+    arguments = '{"version":1,"steps":[{"reply":{"tool_call":{"name":"f","arguments":{"a":[1,1e999]}}}}]}'
+    field = "steps[0].reply.tool_call.arguments.a[1]"
+    assert places(arguments, "x.json") == [(1, 77, field, "SCRIPT_VALUE")]
+
+
+def test_every_tag_that_a_script_would_ignore_is_refused() -> None:
+    text = "version: 1\nname: !!str 5\nsteps:\n  - reply: !mine hi\n  - reply: !!python/object/apply:os.system [x]\n"
+    with pytest.raises(ScriptError) as caught:
+        parse_script(text, "x.yaml")
+    assert [(one.line, one.column, one.what) for one in caught.value.problems] == [
+        (4, 12, "the tag !mine has no meaning in a script"),
+        (5, 12, "the tag !!python/object/apply:os.system has no meaning in a script"),
     ]
 
 

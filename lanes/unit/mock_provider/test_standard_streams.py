@@ -29,7 +29,7 @@ def script(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "closed"),
     [
-        *((("check",), closed) for closed in (">&-", "2>&-", ">&- 2>&-", "| true", ">/dev/full")),
+        *((("check",), closed) for closed in (">&-", "2>&-", ">&- 2>&-", "| true", "2>/dev/full")),
         *((arguments, "| true") for arguments in (("check", "--format", "json"), ("schema",), ("new",))),
     ],
     ids=str,
@@ -45,6 +45,36 @@ def test_a_closed_stream_makes_no_noise(script: str, arguments: tuple[str, ...],
         timeout=60,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("schema",), ("new",)], ids=str)
+def test_an_answer_that_does_not_fit_is_told_and_exits_1(script: str, arguments: tuple[str, ...]) -> None:
+    more = [script] if arguments[0] == "check" else []
+    ended = subprocess.run(
+        ["bash", "-c", f"{command(*arguments, *more)} >/dev/full"],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        check=False,
+        timeout=60,
+    )
+    told = "standard output: not everything could be written: No space left on device [OUTPUT]"
+    assert (ended.returncode, ended.stderr.splitlines()[0], "Traceback" in ended.stderr) == (1, told, False)
+
+
+def test_what_a_stream_cannot_spell_is_escaped_and_not_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "na\u00efve \u2026.yaml"
+    path.write_text("version: 1\nsteps: [{reply: hi}]\n", encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mock_provider", "check", str(path)],
+        capture_output=True,
+        env={**ENVIRONMENT, "PYTHONIOENCODING": "ascii"},
+        check=False,
+        timeout=60,
+    )
+    assert ended.stdout.splitlines()[0] == f"{tmp_path}/na\\xefve \\u2026.yaml: ok: 1 conversation, 1 step".encode(
+        "ascii"
+    )
 
 
 @pytest.mark.parametrize("how", ["closed", "unread"])
