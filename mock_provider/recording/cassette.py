@@ -70,7 +70,7 @@ def _interaction(exchange: Clean, facts: Facts) -> JsonObject:
             "uri": exchange.uri,
         },
         "response": {
-            "body": {"string": exchange.answer},
+            "body": {"frames" if exchange.has_frames else "string": exchange.answer},
             "headers": {name: list(values) for name, values in exchange.answer_headers.items()},
             "origin": origin,
             "pieces": pieces,

@@ -15,6 +15,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from mock_provider.json_values import Json
 from mock_provider.recording.exchanges import Clean, Seen
+from mock_provider.recording.frames import STREAM_TYPE, Frame, encode_frames, read_frames, spell_frames
+from mock_provider.recording.said import read_json
+from mock_provider.recording.said_bedrock import inside_chunk
 from mock_provider.redaction import MARK, MIN_SECRET, Redactor, secrets_of_caller
 from mock_provider.secret_names import is_secret_name, is_secret_query
 
@@ -56,8 +59,11 @@ class Cleaner:
             if is_secret_name(name) or _bare(name) in self._names:
                 self._add([value, *_cookie_values(value)])
         for data, is_request in ((seen.plain_body(), True), (seen.plain_answer(), False)):
-            for document in _documents(data or b""):
-                self._add(self._texts(document, is_request=is_request))
+            frames = None if is_request else _frames(seen, data)
+            texts = [(data or b"").decode("utf-8", "replace")] if frames is None else list(_payloads(frames))
+            for text in texts:
+                for document in _documents(text):
+                    self._add(self._texts(document, is_request=is_request))
         self._prepare()
 
     def _add(self, values: Iterable[str]) -> None:
@@ -104,15 +110,23 @@ class Cleaner:
         body, answer = seen.plain_body(), seen.plain_answer()
         if body is None or answer is None:
             return None
+        frames = _frames(seen, answer)
         try:
-            body_text, answer_text = body.decode("utf-8"), answer.decode("utf-8")
+            body_text = body.decode("utf-8")
+            parts = [self._document(answer.decode("utf-8"), is_request=False)] if frames is None else []
         except UnicodeDecodeError:
             return None
-        cleaned = self._document(answer_text, is_request=False)
+        if frames is None:
+            cleaned = parts[0]
+            parts = _events(cleaned)
+            sent = [part.encode("utf-8") for part in parts]
+        else:
+            kept = [Frame(one.headers, self._payload(one.payload)) for one in frames]
+            cleaned, sent = spell_frames(kept), encode_frames(kept)
         pieces = tuple((offset, len(piece)) for offset, piece in seen.pieces if piece)
-        if cleaned.encode("utf-8") != seen.answer:  # something was taken out: the sizes are those of the events left
+        if b"".join(sent) != seen.answer:  # something was taken out: the sizes are those of the events left
             last = seen.pieces[-1][0] if seen.pieces else 0
-            pieces = tuple((last, len(event.encode("utf-8"))) for event in _events(cleaned))
+            pieces = tuple((last, len(event)) for event in sent)
         target = self._target(seen.target)
         return Clean(
             number=seen.number,
@@ -126,7 +140,18 @@ class Cleaner:
             answer_headers=self._headers(seen.answer_headers, ANSWER_HEADERS),
             answer=cleaned,
             pieces=pieces,
+            has_frames=frames is not None,
         )
+
+    def _payload(self, payload: str) -> str:
+        """The payload of a frame; what a chunk holds is spelled in base64, so it is cleaned inside."""
+        inner = inside_chunk(payload)
+        if inner is None:
+            return self._document(payload, is_request=False)
+        cleaned = self._document(inner, is_request=False)
+        if cleaned == inner:
+            return payload
+        return json.dumps({"bytes": base64.b64encode(cleaned.encode("utf-8")).decode("ascii")}, separators=(",", ":"))
 
     def text(self, text: str) -> str:
         """Hide in free text."""
@@ -168,10 +193,7 @@ class Cleaner:
 
     def _json(self, text: str, *, is_request: bool) -> str | None:
         """JSON text without secrets, spelled as it was where nothing was hidden; None when it is none."""
-        try:
-            value: Json = json.loads(text)
-        except ValueError:
-            return None
+        value = read_json(text)
         if not isinstance(value, dict | list):
             return None
         cleaned = self._value(value, is_request=is_request)
@@ -222,13 +244,22 @@ def _cookie_values(value: str) -> list[str]:
     return [part.partition("=")[2].strip() for part in value.split(";") if "=" in part]
 
 
-def _documents(data: bytes) -> Iterable[Json]:
+def _frames(seen: Seen, answer: bytes | None) -> list[Frame] | None:
+    """The frames of an answer that is a binary event stream, as far as they are sound."""
+    return read_frames(answer) if answer and STREAM_TYPE in seen.content_type else None
+
+
+def _payloads(frames: Iterable[Frame]) -> Iterable[str]:
+    for one in frames:
+        inner = inside_chunk(one.payload)
+        yield one.payload if inner is None else inner
+
+
+def _documents(text: str) -> Iterable[Json]:
     """The JSON documents of a body: the whole of it, or its lines."""
-    text = data.decode("utf-8", "replace")
     for spelled in (text, *(line.removeprefix("data:") for line in text.split("\n"))):
-        try:
-            value: Json = json.loads(spelled)
-        except ValueError:
+        value = read_json(spelled)
+        if value is None:
             continue
         yield value
         if spelled is text:

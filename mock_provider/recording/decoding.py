@@ -12,14 +12,16 @@ from mock_provider.asked import Asked, AskedCall, AskedMessage, Refusal
 from mock_provider.caller import Caller, read_caller
 from mock_provider.deciding import Decider, Request
 from mock_provider.explaining import with_key
-from mock_provider.json_values import JsonObject
+from mock_provider.json_values import Json, JsonObject
 from mock_provider.kept import Kept
 from mock_provider.play import Play
 from mock_provider.playback import History
 from mock_provider.recording.exchanges import Clean
+from mock_provider.recording.frames import parse_frames
 from mock_provider.recording.said import Said, a_text_or_none, an_object, events_of, read_json
+from mock_provider.recording.said_bedrock import read_bedrock
 from mock_provider.recording.said_openai import read_chat, read_response
-from mock_provider.recording.said_others import read_converse, read_gemini, read_message, read_ollama
+from mock_provider.recording.said_others import read_gemini, read_message, read_ollama
 from mock_provider.redaction import Redactor
 from mock_provider.routes import find_route, split_prefix, split_target
 from mock_provider.steps import Script
@@ -30,7 +32,7 @@ DECODERS: Mapping[str, Callable[..., Said | None]] = {
     "anthropic_messages": read_message,
     "gemini": read_gemini,
     "ollama": read_ollama,
-    "bedrock": read_converse,
+    "bedrock": read_bedrock,
 }
 _EMPTY = Script(name="recording", digest="", conversations=())
 
@@ -109,9 +111,17 @@ def _check(caller: Caller, exchange: Clean) -> Asked | Refusal | JsonObject | No
 
 
 def _said(exchange: Clean, dialect: str, *, is_stream: bool) -> Said | None:
-    if exchange.status != 200:
+    if exchange.status != 200 or exchange.has_frames is not (is_stream and dialect == "bedrock"):
         return None
     return DECODERS[dialect](exchange.answer, is_stream=is_stream)
+
+
+def documents_of(answer: str, *, has_frames: bool) -> list[Json]:
+    """The JSON values of an answer, in order."""
+    if has_frames:
+        return [read_json(one.payload) for one in parse_frames(answer)]
+    whole = read_json(answer)
+    return [whole] if whole is not None else list(events_of(answer))
 
 
 def _answer_id(exchange: Clean) -> str | None:

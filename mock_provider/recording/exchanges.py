@@ -50,6 +50,11 @@ class Seen:
         """All bytes of the answer."""
         return b"".join(piece for _, piece in self.pieces)
 
+    @property
+    def content_type(self) -> str:
+        """The type of the answer; empty when it says none."""
+        return _value(self.answer_headers, "content-type")
+
     def plain_answer(self) -> bytes | None:
         """The answer unpacked; None when it cannot be."""
         return _unpacked(self.answer, _value(self.answer_headers, "content-encoding"))
@@ -74,7 +79,8 @@ def _value(headers: list[tuple[str, str]], name: str) -> str:
 class Clean:
     """An exchange without secrets, ready to be written.
 
-    Shape: uri has a host and no loopback port; pieces are (offset_ms, size in bytes of UTF-8) and add up to answer.
+    Shape: uri has a host and no loopback port; pieces are (offset_ms, size in bytes) and add up to what was sent.
+    has_frames says that answer is not what was sent but the lines of a binary event stream.
     """
 
     number: int
@@ -88,6 +94,7 @@ class Clean:
     answer_headers: Mapping[str, tuple[str, ...]]
     answer: str
     pieces: tuple[tuple[int, int], ...]
+    has_frames: bool = False
 
     @property
     def content_type(self) -> str:

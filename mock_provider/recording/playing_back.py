@@ -13,7 +13,8 @@ from mock_provider.errors import ScriptError
 from mock_provider.incoming import Incoming
 from mock_provider.json_values import Json
 from mock_provider.mock import Mock
-from mock_provider.recording.decoding import DECODERS, Turn
+from mock_provider.recording.decoding import DECODERS, Turn, documents_of
+from mock_provider.recording.frames import read_frames, spell_frames
 from mock_provider.recording.said import Said, an_object, events_of, read_json
 from mock_provider.script import parse_script
 
@@ -40,24 +41,29 @@ def differences(text: str, turns: Sequence[Turn]) -> list[str]:
 def _difference(mock: Mock, turn: Turn, renamed: dict[str, str]) -> list[str]:
     exchange = turn.exchange
     body = exchange.body
-    for old, new in renamed.items():
-        body = body.replace(json.dumps(old), json.dumps(new))
+    for given, own in renamed.items():
+        body = body.replace(json.dumps(given), json.dumps(own))
     headers = {**turn.headers, "content-type": "application/json"}
     played = mock.handle(Incoming(exchange.method, exchange.target, headers, body.encode("utf-8", "surrogatepass")))
     actions = [action for action, _ in played.plan]
     head = next((action for action in actions if isinstance(action, Head)), None)
-    answer = b"".join(action.data for action in actions if isinstance(action, Send)).decode("utf-8", "replace")
+    sent = b"".join(action.data for action in actions if isinstance(action, Send))
+    frames = read_frames(sent) if exchange.has_frames else None
+    answer = sent.decode("utf-8", "replace") if frames is None else spell_frames(frames)
     where = f"answer {exchange.number}"
     if head is None or head.status != exchange.status:
         problem = played.entry.problem if played.entry is not None else None
         return [f"{where}: status {head.status if head else 'none'} instead of {exchange.status}: {problem or answer}"]
+    if turn.said is None and exchange.has_frames:
+        return [f"{where}: its frames cannot be said in parts"]
     if turn.said is None:
         return [] if answer == exchange.answer else [f"{where}: its body is another one"]
     if answer == exchange.answer:
         return []
     is_stream = turn.asked.is_stream if turn.asked else an_object(read_json(body)).get("stream") is True
     said = DECODERS[turn.dialect](answer, is_stream=is_stream)
-    renamed |= dict(zip(_handles(exchange.answer, turn.dialect), _handles(answer, turn.dialect), strict=False))
+    old, new = (_handles(one, turn.dialect, has_frames=exchange.has_frames) for one in (exchange.answer, answer))
+    renamed |= dict(zip(old, new, strict=False))
     if said is None:
         return [f"{where}: it cannot be read"]
     return list(_compare(where, turn.said.comparable(), said.comparable()))
@@ -75,13 +81,12 @@ def _compare(where: str, recorded: Said, played: Said) -> Iterator[str]:
         yield f"{where}: its finish or its counts differ"
 
 
-def _handles(answer: str, dialect: str) -> list[str]:
+def _handles(answer: str, dialect: str, *, has_frames: bool) -> list[str]:
     """What an answer hands out, in order."""
-    whole = read_json(answer)
-    if dialect in _OWN_IDS and whole is None:
+    documents = documents_of(answer, has_frames=has_frames)
+    if dialect in _OWN_IDS and read_json(answer) is None:
         ends = [event["response"] for event in events_of(answer) if isinstance(event.get("response"), dict)]
-        whole = ends[-1] if ends else None
-    documents: list[Json] = [whole] if whole is not None else list(events_of(answer))
+        documents = ends[-1:]
     return [value for document in documents for value in _found(document, has_ids=dialect in _OWN_IDS)]
 
 

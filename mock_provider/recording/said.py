@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mock_provider.json_values import Json, JsonObject
+from mock_provider.json_values import Json, JsonObject, is_too_deep
 
 Kind: TypeAlias = Literal["text", "reasoning", "refusal", "call"]
 
@@ -91,12 +91,12 @@ def events_of(body: str) -> list[JsonObject]:
 
 
 def read_json(text: str) -> Json:
-    """A JSON value; None for a text that is none."""
+    """A JSON value; None for a text that is none, or is nested deeper than anybody means."""
     try:
         value: Json = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return value
+    return None if is_too_deep(value) else value
 
 
 def an_object(value: Json) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Answers of Messages, Gemini, Ollama and Converse read back, whole and streamed.
+"""Answers of Messages, Gemini and Ollama read back, whole and streamed.
 
 Room: pure; decoding comes in.
 Source: as the dialects of these names.
@@ -25,9 +25,8 @@ from mock_provider.recording.said import (
     read_json,
 )
 
-_MESSAGES_FINISH = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
+MESSAGES_FINISH = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 _GEMINI_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
-_CONVERSE_FINISH = {**_MESSAGES_FINISH, "content_filtered": "content_filter"}
 
 
 def _word(value: Json, words: Mapping[str, str]) -> str | None:
@@ -38,7 +37,7 @@ def _word(value: Json, words: Mapping[str, str]) -> str | None:
 def read_message(body: str, *, is_stream: bool) -> Said | None:
     """An answer of Messages."""
     if is_stream:
-        return _message_stream(events_of(body))
+        return read_message_events(events_of(body))
     answer = an_object(read_json(body))
     if answer.get("type") == "error":
         return Said((), None, None, None, failure_of(answer.get("error")))
@@ -50,7 +49,7 @@ def read_message(body: str, *, is_stream: bool) -> Said | None:
         if part is None:
             return None
         parts.append(part)
-    finish = _word(answer.get("stop_reason"), _MESSAGES_FINISH)
+    finish = _word(answer.get("stop_reason"), MESSAGES_FINISH)
     return Said(merged(parts), finish, _message_counts(answer.get("usage")), a_text_or_none(answer.get("model")))
 
 
@@ -67,7 +66,8 @@ def _block(block: JsonObject) -> SaidPart | None:
     return None
 
 
-def _message_stream(events: Iterable[JsonObject]) -> Said | None:
+def read_message_events(events: Iterable[JsonObject]) -> Said | None:
+    """An answer of Messages from its events."""
     parts: dict[int, SaidPart] = {}
     fragments: dict[int, str] = {}
     finish: str | None = None
@@ -95,7 +95,7 @@ def _message_stream(events: Iterable[JsonObject]) -> Said | None:
                 more = a_text(delta.get("text")) + a_text(delta.get("thinking"))
                 parts[index] = SaidPart(old.kind, old.text + more)
         elif kind == "message_delta":
-            finish = _word(delta.get("stop_reason"), _MESSAGES_FINISH)
+            finish = _word(delta.get("stop_reason"), MESSAGES_FINISH)
             usage |= an_object(event.get("usage"))
         elif kind == "error":
             failure = failure_of(event.get("error"))
@@ -196,28 +196,3 @@ def read_ollama(body: str, *, is_stream: bool) -> Said | None:
     if finish == "stop" and any(part.kind == "call" for part in parts):
         finish = "tool_calls"
     return Said(merged(parts), finish, counts, model, failure)
-
-
-def read_converse(body: str, *, is_stream: bool) -> Said | None:
-    """An answer of Converse; its streams are no text and cannot be recorded."""
-    answer = an_object(read_json(body))
-    message = an_object(an_object(answer.get("output")).get("message"))
-    if is_stream or not message:
-        return None
-    parts: list[SaidPart] = []
-    for block in objects(message.get("content")):
-        use, thought = block.get("toolUse"), an_object(block.get("reasoningContent"))
-        if isinstance(use, dict):
-            arguments = json.dumps(use.get("input", {}), separators=(",", ":"), ensure_ascii=False)
-            parts.append(SaidPart("call", arguments, a_text(use.get("name")), a_text_or_none(use.get("toolUseId"))))
-        elif thought:
-            parts.append(SaidPart("reasoning", a_text(an_object(thought.get("reasoningText")).get("text"))))
-        elif "text" in block:
-            parts.append(SaidPart("text", a_text(block.get("text"))))
-        else:
-            return None
-    usage = an_object(answer.get("usage"))
-    cached = a_count(usage.get("cacheReadInputTokens"))
-    given = a_count(usage.get("inputTokens")) + a_count(usage.get("cacheWriteInputTokens")) + cached
-    counts = SaidCounts(given, a_count(usage.get("outputTokens")), cached) if usage else None
-    return Said(merged(parts), _word(answer.get("stopReason"), _CONVERSE_FINISH), counts, None)
