@@ -15,10 +15,12 @@ from typing import Protocol
 from harness.errors import HarnessError, UsageError
 from harness.transport.pipes import DescriptorSink, DescriptorSource
 from harness.transport.rpc import Handler, Peer, RpcError, Sink, Source, Told
+from harness.transport.signals import heard_signals
 from harness.transport.stdio import StandardStreams
 
 DRAIN_S = 5.0  # what a client gets to see the ends of its turns when the process is told to go
-_EXITS: Mapping[int, int] = {signal.SIGTERM: 0, signal.SIGINT: 130}
+EXIT_BROKEN = 1
+_EXITS: Mapping[signal.Signals, int] = {signal.SIGTERM: 0, signal.SIGINT: 130, signal.SIGHUP: 129}
 
 Say = Callable[[str], None]
 
@@ -64,7 +66,10 @@ class Line:
 
 
 async def serve(served: Served, line: Line) -> int:
-    """Serve one client until it says so, its input ends, or the process is told to go; gives the exit code."""
+    """Serve one client until it says so, its input ends, or the process is told to go; gives the exit code.
+
+    Shape: an input that cannot be read is a failure, its end is none.
+    """
     numbers = itertools.count(1)
     peer = Peer(
         line.source,
@@ -86,13 +91,16 @@ async def serve(served: Served, line: Line) -> int:
     finally:
         for wait in (*waits, heard):
             wait.cancel()
-    return line.told.result() if was_told else 0
+    if was_told:
+        return line.told.result()
+    return EXIT_BROKEN if peer.is_input_broken else 0
 
 
 async def serve_streams(streams: StandardStreams, command: str, make: Callable[[Say], Served]) -> int:
-    """Serve on the standard streams of the process, which ends on SIGTERM with 0 and on SIGINT with 130.
+    """Serve on the standard streams of the process, which ends on SIGTERM with 0, SIGINT with 130, SIGHUP with 129.
 
-    A signal after that changes nothing any more: there are clients that send one as soon as shutdown is answered.
+    SIGHUP stays ignored where it was, as nohup has it. A signal after that changes nothing any more: there are clients
+    that send one as soon as shutdown is answered.
     Raises: UsageError when standard input or output was closed from the start; whatever make raises.
     """
 
@@ -107,14 +115,15 @@ async def serve_streams(streams: StandardStreams, command: str, make: Callable[[
 
     def hear(number: int) -> None:
         if not line.told.done():
-            line.told.set_result(_EXITS[number])
+            line.told.set_result(_EXITS[signal.Signals(number)])
 
-    for number in _EXITS:
+    numbers = heard_signals(_EXITS)
+    for number in numbers:
         signal.signal(number, lambda number, frame: loop.call_soon_threadsafe(hear, number))
     try:
         return await serve(served, line)
     finally:
-        for number in _EXITS:
+        for number in numbers:
             signal.signal(number, signal.SIG_IGN)
 
 

@@ -27,6 +27,7 @@ from harness.log.writer import SessionWriter
 from harness.model.messages import Message, SessionId, TextBlock, UserSource
 from harness.settings import Settings
 from harness.surfaces.progress import one_line, progress_line
+from harness.transport.signals import heard_signals
 from harness.transport.stdio import OutputClosedError, StandardStreams
 
 DRAIN_S = 5.0  # what a cancelled run gets to write its end; upstream's bound, and a person waits no longer
@@ -163,12 +164,13 @@ class _Headless:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        numbers = heard_signals(_SIGNALS)
+        for number in numbers:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             yield
         finally:
-            for number in _SIGNALS:
+            for number in numbers:
                 loop.remove_signal_handler(number)
 
     def _on_signal(self, number: signal.Signals) -> None:

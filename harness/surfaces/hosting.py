@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from harness.assemble import Assembled
 from harness.capabilities.live_agents import LiveAgents
 from harness.errors import HarnessError, UsageError
 from harness.model.messages import SessionId
+
+MAX_SHOWN = 200  # characters of a path that is repeated to whoever named it
 
 Build = Callable[[], Awaitable[Assembled]]
 
@@ -27,7 +30,8 @@ class Hosted:
     """Assembled agents by session id.
 
     Shape: open builds a session at most once at a time, so that callers who ask together share one agent; a build that
-    failed leaves no trace, and the next caller tries again. close_all refuses new ones first.
+    failed leaves no trace, and the next caller tries again. What is asked of one session takes effect in the order it
+    was asked: a close waits for the opening before it, an open for the close. close_all refuses new ones first.
     Raises: UsageError with code SHUTTING_DOWN from open once closing began.
     """
 
@@ -35,6 +39,8 @@ class Hosted:
         self.live = live
         self._sessions: dict[SessionId, Assembled] = {}
         self._opening: dict[SessionId, asyncio.Task[Assembled]] = {}
+        self._ending: dict[SessionId, asyncio.Task[None]] = {}
+        self._leaving: dict[SessionId, Assembled] = {}
         self._closing: asyncio.Task[None] | None = None
         self._refuses = False
 
@@ -79,11 +85,19 @@ class Hosted:
         return opened
 
     async def close(self, session_id: SessionId) -> bool:
-        """Close one session; False when none of that id is open."""
+        """Close one session; False when none of that id is open.
+
+        Raises: what closing it raises.
+        """
+        opening = self._opening.get(session_id)
+        if opening is not None:
+            await asyncio.wait({opening})
         assembled = self._sessions.pop(session_id, None)
         if assembled is None:
             return False
-        await assembled.close()
+        self._leaving[session_id] = assembled
+        ending = self._ending[session_id] = asyncio.ensure_future(self._end(session_id, assembled))
+        await asyncio.shield(ending)
         return True
 
     def refuse_new(self) -> None:
@@ -102,26 +116,50 @@ class Hosted:
 
     def end_now(self) -> None:
         """Kill what tools left running, without waiting for anything."""
-        for assembled in self.sessions:
+        for assembled in (*self.sessions, *self._leaving.values()):
             assembled.end_now()
 
     async def _build(self, session_id: SessionId, build: Build) -> Assembled:
         try:
+            if session_id in self._ending:
+                await asyncio.wait({self._ending[session_id]})
             assembled = await build()
         finally:
             del self._opening[session_id]
         self._sessions[session_id] = assembled
         return assembled
 
+    async def _end(self, session_id: SessionId, assembled: Assembled) -> None:
+        try:
+            await assembled.close()
+        finally:
+            del self._ending[session_id], self._leaving[session_id]
+
     async def _close_all(self) -> None:
         while self._opening:
             await asyncio.wait(set(self._opening.values()))
+        if self._ending:  # who asked for those is told how they went
+            await asyncio.wait(set(self._ending.values()))
         sessions = self.sessions
         endings = await asyncio.gather(*(each.close() for each in sessions), return_exceptions=True)
         self._sessions.clear()
         failed = [f"{each.agent.id}: {end}" for each, end in zip(sessions, endings, strict=True) if _is_failure(end)]
         if failed:
             raise ClosingError("; ".join(failed))
+
+
+def existing_folder(path: Path, field: str) -> Path:
+    """The folder that a client named, as it was named.
+
+    Raises: UsageError naming the field when no folder stands there, or nobody can tell.
+    """
+    try:
+        is_there = path.is_dir()
+    except OSError as error:  # a name longer than any can be, a folder on the way that is closed to us
+        raise UsageError(f"the folder cannot be looked at: {error.strerror or error}", where=field) from error
+    if not is_there:
+        raise UsageError(f"there is no folder {str(path)[:MAX_SHOWN]}", where=field)
+    return path
 
 
 def _is_failure(ending: object) -> bool:

@@ -64,18 +64,21 @@ class DescriptorSource:
         self, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None], ended: Callable[[str | None], None]
     ) -> None:
         problem: str | None = None
+        poll = select.poll()  # select.select knows no descriptor above 1023, and a big program has them
+        poll.register(self._descriptor, select.POLLIN)
+        poll.register(self._wake_reader, select.POLLIN)
         while True:
             self._ahead.acquire()
             try:
-                select.select([self._descriptor, self._wake_reader], [], [])
+                poll.poll()
                 if self._closed:
                     return
                 data = os.read(self._descriptor, _READ_BYTES)
             except BlockingIOError:  # somebody else took it first
                 self._ahead.release()
                 continue
-            except (OSError, ValueError) as error:
-                problem = (getattr(error, "strerror", None) or "the descriptor cannot be read").lower()
+            except OSError as error:
+                problem = (error.strerror or "the descriptor cannot be read").lower()
                 break
             if not data:
                 break
@@ -181,21 +184,22 @@ class DescriptorSink:
         _call(loop, self._finished.set)
 
     def _write_queued(self, loop: asyncio.AbstractEventLoop) -> None:
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
         while (data := self._queue.get()) is not None:
             try:
-                self._write_all(data)
-            except (OSError, ValueError) as error:
-                _call(loop, self._fail, (getattr(error, "strerror", None) or str(error)).lower())
+                self._write_all(data, poll)
+            except OSError as error:
+                _call(loop, self._fail, (error.strerror or str(error)).lower())
                 return
             if not _call(loop, self._advance, len(data)):
                 return
 
-    def _write_all(self, data: bytes) -> None:
+    def _write_all(self, data: bytes, poll: select.poll) -> None:
         view = memoryview(data)
         while view:
-            _, ready, _ = select.select([], [self._descriptor], [], self._write_timeout_s)
-            if not ready:
-                raise ValueError(f"nothing was read for {self._write_timeout_s:g} s")
+            if not poll.poll(self._write_timeout_s * 1000):
+                raise TimeoutError(f"nothing was read for {self._write_timeout_s:g} s")
             try:
                 view = view[os.write(self._descriptor, view[:_WRITE_BYTES]) :]
             except BlockingIOError:

@@ -138,6 +138,7 @@ class Peer:
         self._running: dict[asyncio.Task[None], RpcId] = {}
         self._started = False
         self._end: str | None = None
+        self._is_input_broken = False
         self.ended = asyncio.Event()
 
     @property
@@ -151,6 +152,11 @@ class Peer:
         return self._end
 
     @property
+    def is_input_broken(self) -> bool:
+        """Whether the input ended because it could not be read."""
+        return self._is_input_broken
+
+    @property
     def request_id(self) -> RpcId | None:
         """The id of the request that the running handler answers; None outside of handlers."""
         task = asyncio.current_task()
@@ -162,7 +168,7 @@ class Peer:
             return
         self._started = True
         self._sink.on_failure = self._ended_by
-        self._source.start(self._take, lambda problem: self._ended_by(problem or "the other end closed the connection"))
+        self._source.start(self._take, self._input_ended)
 
     async def request(self, method: str, params: JsonObject | None = None, *, timeout_s: float | None = None) -> Json:
         """Ask the peer and give its result.
@@ -216,6 +222,12 @@ class Peer:
         self._source.close()
         self._ended_by("transport closed")
         self._sink.close()
+
+    def _input_ended(self, problem: str | None) -> None:
+        if problem is not None:
+            self._is_input_broken = True
+            self._report(f"the input cannot be read: {problem}")
+        self._ended_by(problem or "the other end closed the connection")
 
     def _ended_by(self, why: str) -> None:
         if self._end is not None:

@@ -119,7 +119,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
         try:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:  # the description is shared with a program that made it non-blocking
-            select.select([], [descriptor], [])
+            poll = select.poll()
+            poll.register(descriptor, select.POLLOUT)
+            poll.poll()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import httpx
 from harness.assemble import Assembled, assemble
 from harness.capabilities.chance import fresh_ids
 from harness.capabilities.live_agents import LiveAgents
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, SessionNotFoundError, UsageError
 from harness.log.attachments import AttachmentStore
 from harness.log.events import Cause, RequestHeader
 from harness.log.store import SessionStore
@@ -29,7 +29,7 @@ from harness.surfaces.acp.capability import Facts, takes_pictures
 from harness.surfaces.acp.permission import answer_of, permission_params
 from harness.surfaces.acp.session import AcpSession, Slot
 from harness.surfaces.acp.settlement import Failed, settle
-from harness.surfaces.hosting import Hosted
+from harness.surfaces.hosting import Hosted, existing_folder
 from harness.transport.rpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -80,6 +80,7 @@ class AcpBridge:
         self._new_id = fresh_ids(settings.seed, "acp")
         self._advertised = False
         self._sessions: dict[SessionId, AcpSession] = {}
+        self._reopening: set[SessionId] = set()
         self._peer: Peer | None = None
         self._teardown: asyncio.Task[None] | None = None
         self.hosted = Hosted(live if live is not None else LiveAgents())
@@ -169,21 +170,31 @@ class AcpBridge:
 
     async def _reopened(self, params: JsonObject) -> AcpSession:
         session_id = _session_id(params)
-        if session_id in self._sessions:
+        if session_id in self._sessions or session_id in self._reopening:
             raise UsageError(f"session {session_id} is open already")
-        folder = await self._folder(params)
-        if not await asyncio.to_thread(self._is_stored, session_id):
-            raise UsageError(f"unknown session: {session_id}")
-        return await self._opened(session_id, folder, is_stored=True)
+        self._reopening.add(session_id)  # with nothing awaited since the look: of two who ask together one gets it
+        try:
+            folder = await self._folder(params)
+            if not await asyncio.to_thread(self._is_stored, session_id):
+                raise UsageError(f"unknown session: {session_id}")
+            return await self._opened(session_id, folder, is_stored=True)
+        finally:
+            self._reopening.discard(session_id)
 
     def _is_stored(self, session_id: SessionId) -> bool:
-        return any(listing.header is not None and listing.header.id == session_id for listing in self._logs().list())
+        try:
+            self._logs().find(session_id)
+        except SessionNotFoundError:
+            return False
+        return True
 
     def _logs(self) -> SessionStore:
         return SessionStore(self._settings.session_root, clock=lambda: 0)  # reads only
 
     async def _list(self, params: JsonObject) -> JsonObject:
         wanted = params.get("cwd")
+        if wanted is not None and not isinstance(wanted, str):
+            raise UsageError("expected a text", where="cwd")
         headers = [listing.header for listing in await asyncio.to_thread(self._logs().list)]
         found: list[Json] = [
             {"sessionId": header.id, "cwd": header.cwd or ""}
@@ -195,10 +206,12 @@ class AcpBridge:
     async def _close_session(self, params: JsonObject) -> JsonObject:
         session = self._session(params)
         self._cancel_session(session)
-        await session.at_rest()
-        self._sessions.pop(session.id, None)
-        session.detach()
-        await self.hosted.close(session.id)
+        del self._sessions[session.id]  # at once, so that what was sent behind the close finds it closed
+        try:
+            await self.hosted.close(session.id)
+        finally:
+            session.detach()
+            await session.at_rest()
         return {}
 
     async def _opened(self, session_id: SessionId, folder: Path, *, is_stored: bool) -> AcpSession:
@@ -231,10 +244,7 @@ class AcpBridge:
         cwd = params.get("cwd")
         if not isinstance(cwd, str) or not Path(cwd).is_absolute():
             raise UsageError("expected an absolute path", where="cwd")
-        folder = Path(cwd)
-        if not await asyncio.to_thread(folder.is_dir):
-            raise UsageError("there is no such folder", where="cwd")
-        return folder
+        return await asyncio.to_thread(existing_folder, Path(cwd), "cwd")
 
     def _session(self, params: JsonObject) -> AcpSession:
         session_id = _session_id(params)

@@ -16,6 +16,7 @@ from harness.log.events import Event
 from harness.log.json_form import event_to_json
 from harness.loop.agent import Agent, StatusChange
 from harness.model.messages import JsonObject
+from harness.surfaces.progress import one_line
 from harness.surfaces.sdk.shapes import finished_params, started_params
 from harness.transport.rpc import Peer
 
@@ -33,11 +34,15 @@ class Outbox:
     """The notifications of one connection.
 
     Shape: every session of the process is told of, also those nobody asked for here; a session's events begin with the
-    first one after its agent entered. Nothing that is told makes the loop wait.
+    first one after its agent entered. Nothing that is told makes the loop wait. The wire has no word for a disk that
+    refuses or a hook that fails, so an agent's failures are said to a person once it comes to rest.
     """
 
-    def __init__(self, peer: Peer, live: LiveAgents, *, max_tokens_as_success: bool) -> None:
+    def __init__(
+        self, peer: Peer, live: LiveAgents, say: Callable[[str], None], *, max_tokens_as_success: bool
+    ) -> None:
         self._peer = peer
+        self._say = say
         self._max_tokens_as_success = max_tokens_as_success
         self._items: deque[_Item] = deque()
         self._came = asyncio.Event()
@@ -77,7 +82,15 @@ class Outbox:
                 def on_event(event: Event) -> None:
                     self._put(_Happened(agent, event.seq))
 
+                said = 0
+
                 def on_status(change: StatusChange) -> None:
+                    nonlocal said
+                    if change.status == "idle":
+                        texts = [one_line(str(failure) or type(failure).__name__) for failure in agent.failures[said:]]
+                        for text in dict.fromkeys(texts):
+                            self._say(f"session {agent.id}: {text}")
+                        said = len(agent.failures)
                     self._put(("session.status", {"sessionId": agent.id, "status": change.status}))
 
                 self._detach[id(agent)] = (agent.log.observe(on_event), agent.observe_status(on_status))

@@ -24,11 +24,12 @@ from harness.log.store import SessionStore
 from harness.loop.agent import Agent
 from harness.model.messages import Json, JsonObject, Message, MessageId, SessionId, UserSource
 from harness.settings import PROVIDERS, Flags, Settings, from_environment
-from harness.surfaces.hosting import Hosted
+from harness.surfaces.hosting import Hosted, existing_folder
 from harness.surfaces.sdk.outbox import Outbox
 from harness.surfaces.sdk.shapes import (
     SERVER_NAME,
     SERVER_VERSION,
+    Initialize,
     Prompt,
     read_initialize,
     read_message_id,
@@ -70,6 +71,7 @@ class SdkServer:
         self._sdk_options = options or SdkOptions()
         self._settings: Settings | None = None
         self._options = RequestOptions()
+        self._handshake = asyncio.Lock()  # what was sent behind a handshake is done as that one asks
         self._folders: dict[SessionId, Path] = {}
         self._coming: dict[str, list[asyncio.Future[None]]] = {}  # prompts of each session that are not queued yet
         self.hosted = Hosted(live if live is not None else LiveAgents())
@@ -92,7 +94,7 @@ class SdkServer:
     def connect(self, peer: Peer) -> None:
         """Tell this client of everything from now on."""
         switch = self._sdk_options.max_tokens_as_success
-        self._outbox = Outbox(peer, self.hosted.live, max_tokens_as_success=switch)
+        self._outbox = Outbox(peer, self.hosted.live, self._say, max_tokens_as_success=switch)
 
     async def end(self) -> None:
         """Shut down; callers share one end."""
@@ -125,26 +127,36 @@ class SdkServer:
     async def _initialize(self, params: JsonObject) -> JsonObject:
         asked = read_initialize(params)
         if asked.provider not in PROVIDERS:
-            raise UsageError(f'no adapter registered for provider "{asked.provider}"')
-        folder = await asyncio.to_thread(_folder_at, Path(), asked.cwd, "cwd")
-        flags = replace(self._flags, provider=asked.provider, model=asked.model, cwd=str(folder))
-        settings = from_environment(self._environ, flags)
-        self._flags, self._settings = flags, settings
-        self._options = RequestOptions(max_tokens=asked.max_tokens, reasoning_effort=asked.effort)
+            raise UsageError(f'no adapter registered for provider "{asked.provider[:60]}"')
+        async with self._handshake:
+            await self._take_over(asked)
         return {
             "serverInfo": {"name": SERVER_NAME, "version": SERVER_VERSION},
             "capabilities": {"methods": tuple(sorted(self.handlers))},
         }
 
+    async def _take_over(self, asked: Initialize) -> None:
+        """Serve the sessions made from now on as the handshake asks."""
+        folder = await asyncio.to_thread(_folder_at, Path(), asked.cwd, "cwd")
+        flags = replace(self._flags, provider=asked.provider, model=asked.model, cwd=str(folder))
+        settings = from_environment(self._environ, flags)
+        self._flags, self._settings = flags, settings
+        self._options = RequestOptions(max_tokens=asked.max_tokens, reasoning_effort=asked.effort)
+
     async def _on_prompt(self, params: JsonObject) -> JsonObject:
-        """Take a prompt; a cancel of its session that was sent behind it waits until its message is queued."""
+        """Take a prompt; what was sent behind it to its session, prompts and cancels, waits until it is queued."""
         session: str = str(params.get("sessionId"))
         queued: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._coming.setdefault(session, []).append(queued)
+        coming = self._coming.setdefault(session, [])
+        before = coming[-1] if coming else None
+        coming.append(queued)
         try:
-            return await self._prompt(params, queued)
+            return await self._prompt(params, before, queued)
         finally:
-            self._queued(session, queued)
+            if before is None or before.done():
+                self._queued(session, queued)
+            else:  # this one is refused, and who came behind it still has to wait for who came before it
+                before.add_done_callback(lambda _: self._queued(session, queued))
 
     def _queued(self, session: str, queued: asyncio.Future[None]) -> None:
         if not queued.done():
@@ -153,9 +165,13 @@ class SdkServer:
             if not self._coming[session]:
                 del self._coming[session]
 
-    async def _prompt(self, params: JsonObject, queued: asyncio.Future[None]) -> JsonObject:
+    async def _prompt(
+        self, params: JsonObject, before: asyncio.Future[None] | None, queued: asyncio.Future[None]
+    ) -> JsonObject:
         prompt = read_prompt(params)
         assembled = await self._session(prompt)
+        if before is not None:  # a picture takes its time to be looked up, and words sent behind it speak of it
+            await asyncio.wait({before})
         if not self.hosted.owns(assembled):
             raise RpcError(INTERNAL_ERROR, f"session {prompt.session_id} is not served here any more")
         if self.hosted.is_closing:
@@ -167,13 +183,13 @@ class SdkServer:
         return {"messageId": message_id}
 
     async def _session(self, prompt: Prompt) -> Assembled:
-        settings = self._wanted()
         if prompt.attachments:
+            settings, _ = await self._wanted()
             await AttachmentStore.beside(settings.session_root).keep(prompt.attachments)
         return await self._opened(prompt.session_id, may_create=True)
 
     async def _opened(self, session_id: SessionId, *, may_create: bool) -> Assembled:
-        settings, options = self._wanted(), self._options
+        settings, options = await self._wanted()
         folder = self._folders.get(session_id)
 
         async def build() -> Assembled:
@@ -217,7 +233,7 @@ class SdkServer:
     async def _list(self, params: JsonObject) -> JsonObject:
         asked = None if params.get("cwd") is None else read_text(params, "cwd")
         folder = None if asked is None else str(await asyncio.to_thread(_folder_at, Path(), asked, "cwd"))
-        store = _store(self._wanted())
+        store = _store((await self._wanted())[0])
         found: list[Json] = []
         for listing in await asyncio.to_thread(store.list):
             header = listing.header
@@ -282,10 +298,12 @@ class SdkServer:
             if self._outbox is not None:
                 await self._outbox.drained()
 
-    def _wanted(self) -> Settings:
-        if self._settings is None:
-            self._settings = from_environment(self._environ, self._flags)
-        return self._settings
+    async def _wanted(self) -> tuple[Settings, RequestOptions]:
+        """What the newest handshake asked for, one under way included."""
+        async with self._handshake:
+            if self._settings is None:
+                self._settings = from_environment(self._environ, self._flags)
+            return self._settings, self._options
 
 
 def _folder_at(base: Path, path: str, field: str) -> Path:
@@ -293,10 +311,11 @@ def _folder_at(base: Path, path: str, field: str) -> Path:
 
     Raises: UsageError naming the field.
     """
-    folder = (base / path).absolute()
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}", where=field)
-    return folder.resolve()
+    try:
+        folder = (base / path).absolute()
+    except OSError as error:
+        raise UsageError("the folder of the server itself is gone", where=field, expected="an absolute path") from error
+    return existing_folder(folder, field).resolve()
 
 
 def _is_stored(settings: Settings, session_id: SessionId) -> bool:

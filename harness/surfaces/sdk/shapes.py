@@ -61,15 +61,23 @@ def read_initialize(params: JsonObject) -> Initialize:
     return Initialize(
         cwd=read_text(params, "cwd"),
         provider=_read_provider(params),
-        model=read_text(params, "model"),
+        model=_read_name(params, "model"),
         max_tokens=_read_max_tokens(params.get("maxTokens")),
         effort=next((known for known in EFFORTS if known == effort), None),
     )
 
 
 def _read_provider(params: JsonObject) -> str:
-    name = read_text(params, "provider")
+    name = _read_name(params, "provider")
     return _PROVIDERS.get(name, name)
+
+
+def _read_name(params: JsonObject, field: str) -> str:
+    """A name; a blank one would count as none, and something else would be chosen for it."""
+    name = read_text(params, field)
+    if not name.strip():
+        _refuse(field, "expected a name")
+    return name
 
 
 def read_prompt(params: JsonObject) -> Prompt:

@@ -42,7 +42,7 @@ class SdkBench:
         flags = Flags(
             session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model="m", delegation_depth=depth
         )
-        server = SdkServer(
+        self.server = SdkServer(
             flags,
             environ,
             say=self.said.append,
@@ -52,7 +52,7 @@ class SdkBench:
         )
         self.line = Line(self.source, self.sink, self.said.append)
         self.told = self.line.told
-        self.serving = asyncio.ensure_future(serve(server, self.line))
+        self.serving = asyncio.ensure_future(serve(self.server, self.line))
 
     def _wake(self) -> None:
         self._wakeup.set()

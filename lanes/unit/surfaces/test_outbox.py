@@ -36,7 +36,7 @@ def finished(parent: str, child: str) -> SubagentFinished:
 
 async def test_SV12_runs_of_one_child_id_that_end_out_of_order_each_name_their_own_parent() -> None:
     wire = Wire()
-    outbox = Outbox(cast("Peer", wire), LiveAgents(), max_tokens_as_success=False)
+    outbox = Outbox(cast("Peer", wire), LiveAgents(), list[str]().append, max_tokens_as_success=False)
     for parent in ("new", "old"):
         outbox.notify(finished(parent, "c"))
     await outbox.drained()
@@ -67,7 +67,7 @@ def _is(frame: Any, method: str) -> bool:
 
 async def test_nothing_is_told_after_the_end() -> None:
     wire = Wire()
-    outbox = Outbox(cast("Peer", wire), LiveAgents(), max_tokens_as_success=False)
+    outbox = Outbox(cast("Peer", wire), LiveAgents(), list[str]().append, max_tokens_as_success=False)
     await outbox.close()
     outbox.notify(finished("p", "c"))
     await asyncio.sleep(0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +49,35 @@ async def test_TR20_a_regular_file_and_the_null_device_are_read_to_their_end(tmp
 async def test_an_input_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with (tmp_path / "written").open("wb") as file:
         assert await everything(file.fileno()) == (b"", "bad file descriptor")
+
+
+@pytest.fixture
+def far_pipe(pipe: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """A pipe whose descriptors are beyond what select.select can hold, as in a program with a thousand files open."""
+    least = 1500
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, least + 100), hard))
+    far = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, least) for end in pipe)
+    yield far[0], far[1]
+    for descriptor in far:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_frames_go_both_ways_in_a_program_with_a_thousand_files_open(
+    pipe: tuple[int, int], far_pipe: tuple[int, int]
+) -> None:
+    reader, writer = far_pipe
+    sink = DescriptorSink(writer)
+    sink.put(b"one\n")
+    await sink.flush()
+    came: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    source = DescriptorSource(reader)
+    source.start(came.set_result, lambda problem: came.set_exception(AssertionError(problem)))
+    assert await asyncio.wait_for(came, 10) == b"one\n"
+    await asyncio.to_thread(source.close)
+    sink.close()
+    await sink.finished()
 
 
 async def test_a_source_is_closed_while_it_waits_and_delivers_nothing_more(pipe: tuple[int, int]) -> None:
