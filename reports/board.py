@@ -19,7 +19,7 @@ from reports.admit import Admission, LiveProof
 from reports.cells import Blocked, Cell, NotRun, Observed, Proven, Reason, Tally, count_statuses, status_of, worst
 from reports.guards import NO_GUARDS, Guards, gather_guards
 from reports.items import Item, Notice, SetAside, Void
-from reports.soundness import Rules
+from reports.soundness import Findings, Rules
 from reports.words import banner_text, column_heading, column_short, column_sub_heading
 
 if TYPE_CHECKING:  # only carried here; nights look at a board, and trends at nights
@@ -141,11 +141,9 @@ def fold(
     """
     rules = Rules(claims, policy, environments, admission)
     gathered = gathering.gather(bundles, rules)
-    aside = {each.lane for each in gathered.findings.set_aside}
     for lane in policy:
         if lane not in gathered.columns:
-            reason = Reason("other-subject") if lane in aside else Reason("lane-not-run")
-            gathered.columns[lane] = gathering.Column(not_run=reason)
+            gathered.columns[lane] = gathering.Column(not_run=_why_no_column(lane, gathered.findings))
     order = {lane: number for number, lane in enumerate(policy)}
     ids = sorted(gathered.columns, key=lambda each: (order[each.partition(":")[0]], each))
     missing = {notice.lane for notice in gathered.findings.notices if notice.kind == "missing shard"}
@@ -166,6 +164,14 @@ def fold(
         trends=tuple(trends),
         guards=guards,
     )
+
+
+def _why_no_column(lane: str, findings: Findings) -> Reason:
+    """Why a lane has no evidence that speaks: all of it is void, or about something else, or there is none."""
+    if any(void.lane == lane for void in findings.voids):
+        return Reason("void")
+    aside = sorted({each.subject for each in findings.set_aside if each.lane == lane})
+    return Reason("other-subject", f"what is here is about {', '.join(aside)}") if aside else Reason("lane-not-run")
 
 
 def _by_claim(column: gathering.Column) -> dict[str, list[Item]]:
@@ -193,7 +199,8 @@ def _cells(
 
 def _cell(items: Sequence[Item], column: gathering.Column, *, has_gap: bool) -> Cell:
     if not items:
-        return NotRun(_why_nothing(column, has_gap=has_gap))
+        reason = _why_nothing(column, has_gap=has_gap)
+        return Blocked(reason) if reason.code == "void" else NotRun(reason)
     statuses = [item.status for item in items]
     tally = count_statuses(statuses, known=sum(1 for item in items if item.is_known))
     status = worst(statuses)

@@ -15,6 +15,7 @@ from lanes.record import Record, encode_record
 from reports.admit import Admission
 from reports.items import Notice, SetAside, Void
 from reports.judge import REFUSED
+from reports.words import subject_words
 
 FOREIGN = "junit"  # the marker of evidence that no lane of ours wrote
 _VOID_PROBLEMS = frozenset({"record-id", "trailer", "schema-newer", "unreadable", "expected", "damaged"})
@@ -58,7 +59,7 @@ def is_sound(bundle: Bundle, rules: Rules, findings: Findings) -> bool:
         return False
     subject = rules.admission.subject
     if header.subject.identity != subject.identity:
-        told = _subject_words(header)
+        told = subject_words(header.subject)
         findings.set_aside.add(SetAside(header.lane, bundle.name, told))
         return False
     if header.subject.loop_digest != subject.loop_digest:
@@ -120,8 +121,3 @@ def guard_down(bundles: Sequence[Bundle]) -> str:
         if trailer is not None and trailer.canary_end != REFUSED:
             return f"the canary at the end of lane {header.lane!r} was not refused by the guard"
     return ""
-
-
-def _subject_words(header: BundleHeader) -> str:
-    subject = header.subject
-    return f"{subject.commit[:12] or subject.tree[:19] or 'unknown'}{' dirty' if subject.dirty else ''}"

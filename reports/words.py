@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lanes.policy import LanePolicy
-from lanes.record import REASONS, Attempt
+from lanes.record import REASONS, Attempt, Subject
 from reports.admit import LiveProof
-from reports.cells import STATUSES, Blocked, Cell, NotRun, Proven, Status, Tally, status_of
+from reports.cells import STATUSES, Blocked, Cell, NotRun, Proven, Reason, Status, Tally, status_of
 from reports.items import Item
 
 NO_LIVE = "No claim on this board has been observed against a real model."
@@ -39,6 +39,8 @@ def cell_words(cell: Cell | None, *, is_live: bool) -> str:
     if cell is None:
         return NOT_REQUIRED if is_live else NOT_ASKED
     match cell:
+        case NotRun() if cell.reason.code == "lane-not-run" and not is_live:
+            return "not run"  # the reason would only say it again
         case NotRun():
             return _led_words(cell.reason.code, "not run", cell.tally)
         case Blocked():
@@ -59,6 +61,18 @@ def _led_words(code: str, status: Status, tally: Tally) -> str:
 
 def _rest(tally: Tally, leading: Status) -> list[str]:
     return [f"{status} {tally.of(status)}" for status in _WORST_FIRST if status != leading and tally.of(status)]
+
+
+def subject_words(subject: Subject) -> str:
+    """What evidence is about: the commit and whether the tree was changed, or the tree where there is no commit."""
+    if subject.commit:
+        return f"{subject.commit[:7]} {'dirty' if subject.dirty else 'clean'}"
+    return f"tree {subject.tree[7:19]}" if subject.tree else "unknown"
+
+
+def column_reason(reason: Reason) -> str:
+    """Why a whole column has nothing to show: nobody tried, or what was left of it is void."""
+    return f"{'blocked' if reason.code == 'void' else 'not run'}: {reason.words}"
 
 
 def cell_reason(cell: Cell | None) -> str:
@@ -152,7 +166,7 @@ def _recorded_sub_heading(policy: LanePolicy, items: Sequence[Item]) -> str:
         told = told.replace("MODEL", ", ".join(models) or "an unknown model")
         return told + (f"; {scripted} of {len(judged)} tests replay scripted answers" if scripted else "")
     if scripted:
-        return "scripted answers replayed from session logs; no model spoke in them"
+        return "scripted answers replayed; no model spoke in them"
     return "recorded answers; nothing was replayed"
 
 

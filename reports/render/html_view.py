@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from lanes.record import Subject
 from reports.board import Board, Column, Row
 from reports.cells import STATUSES, Status, Tally
 from reports.costs import TITLE, cost_lines
@@ -32,7 +33,16 @@ from reports.render.html_parts import (
 )
 from reports.render.lines import last_seen_words, void_line
 from reports.trend import PROMOTED_AFTER_NIGHTS, SHOWN_NIGHTS, Trend
-from reports.words import NO_HOSTED, NO_LIVE, attempt_words, cell_reason, cell_status, cell_words, item_facts
+from reports.words import (
+    NO_HOSTED,
+    NO_LIVE,
+    attempt_words,
+    cell_reason,
+    cell_status,
+    cell_words,
+    column_reason,
+    item_facts,
+)
 
 ITEMS_SHOWN = 6_000  # on the whole page; about 4 MB, which a browser opens at once
 _PASSED_PER_CELL = 10
@@ -143,11 +153,15 @@ def _items_by_claim(column: Column) -> dict[str, list[Item]]:
     return found
 
 
+def _tree_words(subject: Subject) -> str:
+    return f"dirty, {subject.dirty_digest[:19]}" if subject.dirty else "clean"
+
+
 def _subject_facts(board: Board) -> Iterator[tuple[str, str]]:
     subject = board.subject
     yield "commit", subject.commit
     yield "tree", "" if subject.commit else subject.tree
-    yield "work tree", f"dirty, {subject.dirty_digest[:19]}" if subject.dirty else "clean"
+    yield "work tree", _tree_words(subject) if subject.commit else ""
     yield "loop", subject.loop_digest[:19]
     yield "locks", subject.lock_digest[:19]
     yield "interpreter", subject.python
@@ -170,7 +184,7 @@ def _card(number: int, column: Column) -> Card:
         short=column.short,
         sub_heading=column.sub_heading,
         when=" to ".join(_moment(each) for each in column.started),
-        why_not_run="" if column.not_run is None else f"not run: {column.not_run.words}",
+        why_not_run="" if column.not_run is None else column_reason(column.not_run),
         chips=tuple(_chips(column.tally)),
         bars=tuple(_bars(column.tally)),
         counted=", ".join(chip.words for chip in _chips(column.tally)) or "no claim asks for it",

@@ -12,7 +12,7 @@ from reports.guards import UNPROVEN
 from reports.items import Void
 from reports.proof_words import guard_line, guards_line
 from reports.render.characters import as_line
-from reports.words import cell_reason
+from reports.words import cell_reason, column_reason, subject_words
 
 NAMES_SHOWN = 6  # enough to see of what kind they are; a plain run leaves most proofs to their own environment
 
@@ -20,12 +20,13 @@ NAMES_SHOWN = 6  # enough to see of what kind they are; a plain run leaves most 
 def subject_line(board: Board) -> str:
     """Which code the board is about, whether it was changed, and how deep the guard stood."""
     subject = board.subject
-    name = subject.commit[:7] or (f"tree {subject.tree[7:19]}" if subject.tree else "unknown")
+    name = subject.commit[:7] or subject_words(subject)
+    mark = f"  {'dirty' if subject.dirty else 'clean'}" if subject.commit else ""  # without commits nothing is clean
     depths = {column.guard for column in board.columns if column.guard}
     guard = f"  guard {next(iter(depths))}" if len(depths) == 1 else ""
     if len(depths) > 1:
         guard = "  guard " + ", ".join(f"{column.heading} {column.guard}" for column in board.columns if column.guard)
-    return f"subject {name}  {'dirty' if subject.dirty else 'clean'}{guard}"
+    return f"subject {name}{mark}{guard}"
 
 
 def void_line(void: Void) -> str:
@@ -38,7 +39,7 @@ def reason_lines(board: Board) -> list[str]:
     found: list[str] = []
     for column in board.columns:
         if column.not_run is not None:
-            found.append(f"{column.heading}: not run: {column.not_run.words}")
+            found.append(f"{column.heading}: {column_reason(column.not_run)}")
             continue
         claims: dict[str, list[str]] = {}
         for row in board.rows:

@@ -15,7 +15,7 @@ from reports.items import Item
 from reports.proof_words import guards_line
 from reports.render.characters import as_line, as_text
 from reports.render.lines import last_seen_words, reason_lines, subject_line, unproven_lines, void_line
-from reports.words import cell_words, counted_words, tally_words
+from reports.words import cell_words, column_reason, counted_words, tally_words
 
 MAX_BYTES = 1_000_000  # a forge takes 1 MiB a step; the rest is room for what else the step writes
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
@@ -121,7 +121,7 @@ def _column_table(board: Board) -> list[str]:
         heading = f"**{escape(column.heading)}**"
         counts = tally_words(column.tally)
         if column.not_run is not None:
-            counts += f"<br>not run: {escape(column.not_run.words)}"
+            counts += f"<br>{escape(column_reason(column.not_run))}"
         cells = (heading, escape(column.sub_heading), counts, escape(column.guard or "none shown"))
         texts = (escape(column.supports), escape(column.does_not_prove))
         lines.append(f"| {' | '.join((*cells, *texts))} |")

@@ -170,7 +170,7 @@ def test_an_offline_bundle_copied_into_the_real_folder_is_void_and_fills_nothing
 
     cells = rows_of(out)[0]
     assert (code, cells["offline"]) == (VOID, before[0]["offline"])  # type: ignore[index]
-    assert cells["real"]["words"] == "not run: lane not run"  # type: ignore[index]
+    assert cells["real"]["words"] == "blocked: void evidence"  # type: ignore[index]
 
 
 def test_edge55_evidence_ages_by_what_it_says_and_not_by_the_times_of_files(out: Path, evidence: Evidence) -> None:
