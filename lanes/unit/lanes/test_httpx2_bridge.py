@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import httpx2
 import pytest
 
+from lanes.errors import UsageError
 from lanes.httpx2_bridge import Httpx2Bridge
+from lanes.record import Json
 from mock_provider import transport
 
-SCRIPT = {"version": 1, "steps": [{"reply": [{"text": "It is "}, {"text": "42."}], "stream": {"split": {"chars": 3}}}]}
+SCRIPT: dict[str, Json] = {
+    "version": 1,
+    "steps": [{"reply": [{"text": "It is "}, {"text": "42."}], "stream": {"split": {"chars": 3}}}],
+}
 KEY = {"authorization": "Bearer none"}
 BODY = {"model": "m", "messages": [{"role": "user", "content": "6 times 7"}], "stream": True}
 
@@ -74,3 +79,46 @@ async def test_an_answer_that_is_cut_is_cut_for_httpx2_too() -> None:
     async with httpx2.AsyncClient(transport=Httpx2Bridge(cut)) as client:
         with pytest.raises(httpx2.RemoteProtocolError, match="cut"):
             await client.get("http://none.invalid/")
+
+
+def test_a_client_without_an_event_loop_gets_the_same_pieces() -> None:
+    address = "http://none.invalid/v1/chat/completions"
+    with (
+        httpx.Client(transport=transport(SCRIPT)) as client,
+        client.stream("POST", address, json=BODY, headers=KEY) as answer,
+    ):
+        plain = list(answer.iter_raw())
+    with (
+        httpx2.Client(transport=Httpx2Bridge(transport(SCRIPT))) as other,
+        other.stream("POST", address, json=BODY, headers=KEY) as told,
+    ):
+        bridged = list(told.iter_raw())
+
+    assert len(plain) > 2
+    assert bridged == plain
+
+
+class _TornAtOnce(httpx.SyncByteStream):
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"half"
+        raise httpx.RemoteProtocolError("cut")
+
+
+def test_an_answer_that_is_cut_is_cut_for_a_client_without_an_event_loop_too() -> None:
+    cut = httpx.MockTransport(lambda request: httpx.Response(200, stream=_TornAtOnce()))
+    with httpx2.Client(transport=Httpx2Bridge(cut)) as client, pytest.raises(httpx2.RemoteProtocolError, match="cut"):
+        client.get("http://none.invalid/")
+
+
+class _WithALoopOnly(httpx.AsyncBaseTransport):
+    pass
+
+
+def test_a_channel_that_needs_an_event_loop_says_so_and_what_to_give_it() -> None:
+    with (
+        httpx2.Client(transport=Httpx2Bridge(_WithALoopOnly())) as client,
+        pytest.raises(UsageError, match=r"_WithALoopOnly answers clients with an event loop only") as caught,
+    ):
+        client.get("http://none.invalid/")
+
+    assert "AsyncOpenAI" in caught.value.fix
