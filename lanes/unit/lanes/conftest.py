@@ -60,8 +60,11 @@ class Project:
 
     def run(self, *arguments: str, **variables: str) -> Ended:
         """Run `lanes` to its end."""
-        process = self.start(*arguments, **variables)
-        stdout, stderr = process.communicate(timeout=60)
+        with self.start(*arguments, **variables) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=110)
+            finally:
+                process.kill()
         return Ended(process.returncode, stdout, stderr)
 
     def bundle(self, lane: str, index: int = 1, total: int = 1) -> Bundle:
