@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
-from lanes.drift import Finding, Verdict
+from lanes.drift import Change, Finding, Kind, Verdict, Weight
 from lanes.errors import UsageError
 from lanes.normalize import Json
 
@@ -64,6 +64,36 @@ def report_lines(comparisons: Sequence[Comparison]) -> list[str]:
     return lines
 
 
+def keep_unjudged(earlier: Sequence[Comparison], found: Sequence[Comparison]) -> list[Comparison]:
+    """What was found, with what an earlier report says of the live answers that could not be judged this time.
+
+    Shape: of a provider that was not asked, all of it; of another one the kinds of which too few answers came.
+    """
+    now = {_place(each): each for each in found}
+    kept = {
+        place: _with_unjudged(now[place], each) if place in now else each
+        for each in earlier
+        if each.source == "live"
+        for place in [_place(each)]
+    }
+    return [merged for _, merged in sorted({**now, **kept}.items())]
+
+
+def _place(each: Comparison) -> tuple[str, str, str]:
+    return each.provider, each.source, each.against
+
+
+def _with_unjudged(now: Comparison, before: Comparison) -> Comparison:
+    judged = {verdict.kind for verdict in now.verdicts if not verdict.not_judged}
+    stands = tuple(each for each in before.verdicts if not each.not_judged and each.kind not in judged)
+    if not stands:
+        return now
+    kinds = {each.kind for each in stands}
+    verdicts = (*(each for each in now.verdicts if each.kind not in kinds), *stands)
+    answers = tuple(sorted({*now.answers, *before.answers}))
+    return replace(now, answers=answers, verdicts=tuple(sorted(verdicts, key=lambda each: each.kind)))
+
+
 def breaking_findings(root: Path) -> dict[str, tuple[str, ...]]:
     """The ids of the breaking findings in live answers, by provider; none where no report is kept.
 
@@ -80,30 +110,65 @@ def breaking_dialects(root: Path) -> dict[str, tuple[str, ...]]:
     return _breaking(root, "dialect", ("catalogue",))
 
 
-def _breaking(root: Path, key: str, against: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def load_report(root: Path) -> tuple[Comparison, ...]:
+    """The report that is kept; empty where none is.
+
+    Raises: UsageError for a file that is no report.
+    """
     path = root / REPORT
     if not path.is_file():
-        return {}
-    found: dict[str, dict[str, None]] = {}
+        return ()
     try:
         document = json.loads(path.read_bytes())
         if document["schema"] != SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}")
-        for each in document["comparisons"]:
-            if each["source"] != "live" or each["against"] not in against:
-                continue
-            ids = [each["id"] for verdict in each["verdicts"] for each in verdict["findings"] if _breaks(each)]
-            if ids:
-                found.setdefault(str(each[key]), {}).update(dict.fromkeys(map(str, ids)))
-    except (ValueError, KeyError, TypeError) as error:
+        return tuple(_read_comparison(each) for each in document["comparisons"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"it is no drift report: {error}", where=str(REPORT), expected=SCHEMA, fix="write it anew: lanes drift"
         ) from None
+
+
+def _breaking(root: Path, key: Literal["provider", "dialect"], against: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for each in load_report(root):
+        if each.source == "live" and each.against in against and each.breaking:
+            name = each.provider if key == "provider" else each.dialect
+            found.setdefault(name, {}).update(dict.fromkeys(finding.id for finding in each.breaking))
     return {name: tuple(ids) for name, ids in found.items()}
 
 
-def _breaks(finding: Mapping[str, Json]) -> bool:
-    return finding["weight"] == "breaking"
+def _read_comparison(document: Mapping[str, Json]) -> Comparison:
+    return Comparison(
+        provider=str(document["provider"]),
+        dialect=str(document["dialect"]),
+        source=cast("Source", str(document["source"])),
+        against=cast("Against", str(document["against"])),
+        answers=tuple(map(str, cast("list[Json]", document["answers"]))),
+        verdicts=tuple(
+            _read_verdict(cast("dict[str, Json]", each)) for each in cast("list[Json]", document["verdicts"])
+        ),
+    )
+
+
+def _read_verdict(document: Mapping[str, Json]) -> Verdict:
+    kind = cast("Kind", str(document["kind"]))
+    findings = cast("list[dict[str, str]]", document["findings"])
+    return Verdict(
+        kind,
+        int(str(document["samples"])),
+        tuple(
+            Finding(
+                kind,
+                cast("Change", str(each["change"])),
+                cast("Weight", str(each["weight"])),
+                str(each["place"]),
+                str(each["text"]),
+            )
+            for each in findings
+        ),
+        str(document["not_judged"]),
+    )
 
 
 def _comparison(each: Comparison) -> dict[str, Json]:

@@ -16,8 +16,9 @@ from lanes.cassette import load_cassette
 from lanes.drift import Answer, Kind, Shape, compare, read_shape, shape_of, shapes_of
 from lanes.drift_report import Comparison
 from lanes.local_table import LOCAL_NAME
+from lanes.policy import LOCAL_ENVIRONMENT
 from lanes.providers import Provider
-from lanes.record import Record, digest_bytes
+from lanes.record import BLOCKING_REASONS, JsonObject, Record, digest_bytes
 from mock_provider.catalogue import declared_answers
 
 CASSETTES = Path("cassettes")
@@ -91,7 +92,7 @@ def live_shapes(bundles: Path) -> dict[str, Seen]:
     for header in sorted(bundles.rglob("header.json")):
         for record in read_bundle(header.parent).records:
             name = _provider_of(record)
-            for note in record.answers if name else ():
+            for note in _answers_of(record) if name else ():
                 stored = note.get("shape")
                 if not isinstance(stored, Mapping) or note.get("channel") != "live":
                     continue
@@ -102,6 +103,42 @@ def live_shapes(bundles: Path) -> dict[str, Seen]:
                     continue
                 found.setdefault(name, Seen()).add(kind, shape, _id_digest(note.get("provider_id")))
     return found
+
+
+def blocked_providers(bundles: Path) -> dict[str, str]:
+    """Why providers could not be asked in these runs, by provider; of those that answered nothing is known of drift."""
+    found: dict[str, str] = {}
+    for header in sorted(bundles.rglob("header.json")):
+        bundle = read_bundle(header.parent)
+        if bundle.trailer is not None:
+            found.update(_grounded(bundle.trailer.extra))
+        for record in bundle.records:
+            is_local = bundle.header.lane_mark == LOCAL_ENVIRONMENT
+            name = _provider_of(record) or (LOCAL_NAME if is_local else "")
+            if name and record.verdict == "blocked" and record.reason_code in BLOCKING_REASONS:
+                found.setdefault(name, f"{record.reason_code}: {record.reason_text}")
+    return found
+
+
+def _grounded(extra: JsonObject) -> dict[str, str]:
+    """The providers that the preflight of a run did not get through to."""
+    hosted = extra.get("hosted")
+    preflight = hosted.get("preflight") if isinstance(hosted, Mapping) else None
+    rows = preflight.items() if isinstance(preflight, Mapping) else ()
+    return {
+        name: f"{row['code']}: {row.get('text', '')}"
+        for name, row in rows
+        if isinstance(row, Mapping) and row.get("code")
+    }
+
+
+def _answers_of(record: Record) -> Iterable[JsonObject]:
+    """The answers of every attempt: a record holds those of its last one, and each earlier attempt its own."""
+    for attempt in record.attempts[:-1]:
+        seen = attempt.extra.get("seen")
+        answers = seen.get("answers") if isinstance(seen, Mapping) else None
+        yield from (each for each in answers if isinstance(each, Mapping)) if isinstance(answers, list | tuple) else ()
+    yield from record.answers
 
 
 def _provider_of(record: Record) -> str:

@@ -85,9 +85,10 @@ NOT_COPIED = shutil.ignore_patterns("unit", "snapshot", "replay", "offline", "re
 class StandIn:
     """One server.
 
-    Shape: mood is `well`, `rejects` (401), `spent` (402), `busy` (503), `mumbles` (never says what it was asked for) or
-    `late` (its clock is ten minutes behind); after `good_for` requests it changes to `then`. fails_at holds the numbers
-    of the tasks, from 1, that it gives up on. `requests` are the bodies it was sent.
+    Shape: mood is `well`, `rejects` (401), `spent` (402), `busy` (503), `mumbles` (never says what it was asked for),
+    `late` (its clock is ten minutes behind) or `reshaped` (its answers look other than they used to); after `good_for`
+    requests it changes to `then`. fails_at holds the numbers of the tasks, from 1, that it gives up on. `requests` are
+    the bodies it was sent.
     """
 
     authority: Authority
@@ -196,6 +197,8 @@ class StandIn:
         made["id"] = {"m-same-id": COPIED_ID, "m-odd-id": "mock-1"}.get(self.model, f"standin-{self.port}-{number:08d}")
         if self.model == "m-no-id":
             del made["id"]
+        if self.mood == "reshaped":
+            made |= {"created": "just now", "tier": "standard"}
         message: dict[str, Any] = {"role": "assistant", "content": text or None}
         if call is not None:
             function = {"name": call[0], "arguments": json.dumps(call[1])}

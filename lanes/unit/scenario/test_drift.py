@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ import pytest
 
 from lanes.drift import Answer, Shape, compare, read_shape, shape_note, shape_of, shapes_of
 from lanes.drift_command import run_drift
-from lanes.drift_report import REPORT, Comparison, breaking_dialects, breaking_findings, compose_report, report_lines
+from lanes.drift_report import (
+    REPORT,
+    Comparison,
+    breaking_dialects,
+    breaking_findings,
+    compose_report,
+    keep_unjudged,
+    load_report,
+    report_lines,
+)
 from lanes.drift_sources import compare_all
 from lanes.errors import UsageError
 from lanes.providers import Provider
@@ -218,6 +228,51 @@ def test_without_a_report_nothing_is_stale_and_a_broken_one_is_named(tmp_path: P
 
     with pytest.raises(UsageError, match="its schema is 'drift/9'"):
         breaking_findings(tmp_path)
+
+
+def test_a_report_reads_as_what_was_written(tmp_path: Path) -> None:
+    few = Comparison("acme", "openai_chat", "recorded", "catalogue", (), compare(five(whole()), {}))
+    written = (live({**without(whole(), "id"), "tier": 1}), few)
+
+    assert load_report(keep(tmp_path, *written)) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '{"schema": "drift/1"}', '{"schema": "drift/1", "comparisons": [7]}', "[" * 100_000, "\udc80"],
+    ids=["list", "no-comparisons", "number", "deep", "no-text"],
+)
+def test_what_is_no_report_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / REPORT).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    with pytest.raises(UsageError, match="it is no drift report"):
+        load_report(tmp_path)
+
+
+def test_drift_65_a_provider_that_was_not_asked_keeps_its_findings() -> None:
+    earlier, other = live(without(whole(), "id")), replace(live(whole()), provider="beta")
+
+    assert keep_unjudged([earlier], [other]) == [earlier, other]
+
+
+def test_drift_65_a_kind_of_which_too_few_answers_came_keeps_its_findings_and_a_judged_one_does_not() -> None:
+    broken = {**five(without(whole(), "id")), **five({"error": SECRET}, 400)}
+    expected = {**five(whole()), **five({"error": {"message": SECRET}}, 400)}
+    earlier = replace(live(whole()), answers=("sha256:1",), verdicts=compare(expected, broken))
+    now = replace(live(whole()), answers=("sha256:2",), verdicts=compare(expected, five(whole())))
+
+    (kept,) = keep_unjudged([earlier], [now])
+
+    assert [finding.id for finding in kept.breaking] == ["error:retyped:.error"]
+    assert kept.answers == ("sha256:1", "sha256:2")
+    assert keep_unjudged([earlier], [replace(now, verdicts=compare(expected, expected))])[0].breaking == ()
+
+
+def test_findings_of_recordings_are_made_anew_and_never_kept() -> None:
+    recorded = replace(live(without(whole(), "id")), source="recorded")
+
+    assert keep_unjudged([recorded], []) == []
 
 
 def test_the_report_for_people_names_answers_findings_and_what_was_not_judged() -> None:
