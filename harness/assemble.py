@@ -12,8 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from harness.capabilities.chance import (
     Clock,
@@ -49,11 +48,15 @@ from harness.loop.retry import RetryPolicy
 from harness.loop.tools import Tool
 from harness.model.call import CancelSignal, Model, ReasoningEffort
 from harness.model.messages import MessageId, SessionId
-from harness.provider.http import HttpModel, build_model
 from harness.settings import Settings
 from harness.tools.processes import family_of
 from harness.tools.redaction import redact_tools
 from harness.tools.shipped import ShippedTools, build_tools
+
+if TYPE_CHECKING:
+    import httpx
+
+    from harness.provider.http import HttpModel
 
 Setup = Callable[[AsyncExitStack], Awaitable[Mapping[str, Tool]]]
 
@@ -181,6 +184,8 @@ async def assemble(
     Raises: UsageError for settings that cannot work, and with code CREATION_CANCELLED; LogError when the session
     cannot be opened or has a live agent; whatever setup raises. Nothing is left open, and a new id is free again.
     """
+    from harness.provider.http import build_model  # its client loads for longer than an editor waits for `initialize`
+
     clock = clock or (wall_clock if settings.seed is None else ticking_clock())
     jitter = jitter or (jitter_of_chance if settings.seed is None else no_jitter)
     secrets = (secrets or Secrets()).and_of([settings.api_key, *settings.secrets])

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +140,8 @@ class _Reader:
         return tuple(self._server(name, servers[name]) for name in servers)
 
     def _document(self) -> dict[str, object]:
+        import tomllib  # few sessions have servers to name
+
         try:
             document: object = (
                 json.loads(self._text, object_pairs_hook=self._unique) if self._is_json else tomllib.loads(self._text)

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from harness.assemble import Assembled, assemble
 from harness.capabilities.chance import fresh_ids
@@ -38,6 +37,9 @@ from harness.transport.rpc import (
     RpcError,
     Told,
 )
+
+if TYPE_CHECKING:
+    import httpx
 
 PROTOCOL_VERSION = 1
 AGENT_NAME = "five-lanes-acp"

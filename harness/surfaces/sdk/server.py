@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from harness.assemble import Assembled, RequestOptions, assemble
 from harness.capabilities.live_agents import LiveAgents
@@ -38,6 +37,9 @@ from harness.surfaces.sdk.shapes import (
     read_text,
 )
 from harness.transport.rpc import INTERNAL_ERROR, INVALID_PARAMS, Handler, Peer, RpcError, Told
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
