@@ -24,6 +24,7 @@ from vcr.request import Request as VcrRequest
 
 from lanes.cassette_checks import check_ids
 from lanes.errors import CassetteError
+from lanes.event_frames import parse_lines
 from lanes.expected import diff_json
 from lanes.interaction import Interaction, canonical_json, check_fields, damaged, digest_of, request_view
 from lanes.normalize import Json, Place
@@ -55,14 +56,17 @@ class CassetteFile:
         return [each.view.get("body") if isinstance(each.view, dict) else None for each in self.interactions]
 
 
-def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transient: bool = False) -> CassetteFile:
+def load_cassette(
+    path: Path, *, redactor: Redactor | None = None, keeps_transient: bool = False, name: str = ""
+) -> CassetteFile:
     """Read and check a whole cassette.
 
-    Shape: keeps_transient is for a claim about errors that pass by themselves.
+    Shape: keeps_transient is for a claim about errors that pass by themselves; name is what messages and evidence call
+    it, and where it would stand among the recordings of this project unless that is told.
     Raises: CassetteError with file, interaction and field. A damaged cassette is never an absent one.
     """
     redactor = redactor or Redactor()
-    name = f"cassettes/{path.parent.name}/{path.name}" if path.parent.name else path.name
+    name = name or (f"cassettes/{path.parent.name}/{path.name}" if path.parent.name else path.name)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -70,7 +74,7 @@ def load_cassette(path: Path, *, redactor: Redactor | None = None, keeps_transie
             f"cassette cannot be read: {error.strerror or error}",
             where=name,
             expected="a recording",
-            fix=f"record it: tox -e record -- {path.stem}   (needs a key)",
+            fix=f"record it: {_command(name)}",
             code="CASSETTE_MISSING",
         ) from None
     try:
@@ -109,9 +113,10 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
         places: Sequence[Place] = (),
         redactor: Redactor | None = None,
         keeps_transient: bool = False,
+        name: str = "",
     ) -> None:
         self._redactor = redactor or Redactor()
-        self.file = load_cassette(path, redactor=self._redactor, keeps_transient=keeps_transient)
+        self.file = load_cassette(path, redactor=self._redactor, keeps_transient=keeps_transient, name=name)
         self._places = tuple(places)
         self._cassette = _empty_cassette(path)
         self._cursor = 0
@@ -180,10 +185,10 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _play(self, interaction: Interaction) -> httpx.Response:
         """Hand the exchange that is due over to vcrpy, and have vcrpy play it."""
         request = VcrRequest(interaction.method, interaction.uri, b"", {})
-        self._cassette.append(request, {"body": {"string": interaction.body.encode("utf-8")}})
+        self._cassette.append(request, {"body": {"string": interaction.sent}})
         recorded: bytes = self._cassette.play_response(request)["body"]["string"]
-        body = self._put_back(recorded)
-        parts = cut(body, interaction.pieces) if body == recorded else cut_at_events(body)
+        body, events = self._put_back(interaction, recorded)
+        parts = cut(body, interaction.pieces) if body == recorded else events
         self._note(interaction.digest, digest_of(body), interaction.status, interaction)
         return httpx.Response(
             interaction.status,
@@ -191,10 +196,17 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
             stream=PieceStream(parts),
         )
 
-    def _put_back(self, body: bytes) -> bytes:
+    def _put_back(self, interaction: Interaction, body: bytes) -> tuple[bytes, list[bytes]]:
+        """The answer with this run's folders, and its events: a frame with another text has another checksum."""
+        if interaction.frames is None:
+            for place in self._places:
+                body = body.replace(place.token.encode("utf-8"), place.spelling.encode("utf-8"))
+            return body, cut_at_events(body)
+        text = interaction.body
         for place in self._places:
-            body = body.replace(place.token.encode("utf-8"), place.spelling.encode("utf-8"))
-        return body
+            text = text.replace(place.token, place.spelling)
+        frames = [frame.encoded() for frame in parse_lines(text) or ()]
+        return b"".join(frames), frames
 
     def _miss(self, view: Json, digest: str) -> httpx.Response:
         message = self._miss_message(view)
@@ -210,7 +222,7 @@ class CassettePlayer(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _miss_message(self, view: Json) -> str:
         number = len(self.answers) + 1
         recorded = len(self.file.interactions)
-        fix = f"  fix: undo the change, or record again: tox -e record -- {self.file.path.stem}   (needs a key)"
+        fix = f"  fix: undo the change, or record again: {_command(self.file.name)}"
         expected = self._next()
         if expected is None:
             return (
@@ -267,6 +279,14 @@ class _HandedOver:
 
 def _empty_cassette(path: Path) -> Cassette:
     return Cassette.load(path=str(path), record_mode=RecordMode.NONE, persister=_HandedOver)
+
+
+def _command(name: str) -> str:
+    """What records a cassette anew: the stories of this project have a command of their own, others go by the proxy."""
+    folder, _slash, file = name.rpartition("/")
+    if folder.startswith("cassettes/"):
+        return f"tox -e record -- {file.partition('.')[0]}   (needs a key)"
+    return "mock-provider record --upstream URL --out recorded -- COMMAND"
 
 
 def _model_of(view: Json) -> Json:

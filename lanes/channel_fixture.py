@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lanes.errors import ScenarioError
 from lanes.observation import NotRun
 
 if TYPE_CHECKING:  # loaded by the fixture: a unit test that asks for no channel does not pay for one
@@ -47,6 +48,10 @@ def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Channel
     from lanes.items import observation_of
 
     run = request.getfixturevalue("lane_run")
-    found = Channels(run.policy, observation_of(request.node), tmp_path, today=lambda: _today(run))
+    observation = observation_of(request.node)
+    found = Channels(run.policy, observation, tmp_path, today=lambda: _today(run), root=run.root)
     yield found
-    found.close(is_judged=not request.node.stash.get(WAS_NOT_RUN, False))
+    try:
+        found.close(is_judged=not request.node.stash.get(WAS_NOT_RUN, False))
+    except ScenarioError as error:
+        pytest.fail(str(error), pytrace=False)  # its words say it all; the lines of this file would only be in the way

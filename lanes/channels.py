@@ -93,6 +93,7 @@ class Channels:
     _observation: Observation
     folder: Path
     today: Callable[[], Today] | None = None
+    root: Path | None = None  # the project's, from which recordings are named
     _open: ExitStack = field(default_factory=ExitStack)
     _problems: list[str] = field(default_factory=list)
 
@@ -184,7 +185,7 @@ class Channels:
         self._check("cassette")
         from lanes.cassette import CassettePlayer
 
-        player = CassettePlayer(path, places=places)
+        player = CassettePlayer(path, places=places, name=self._name_of(path))
         age = self._age([each.origin for each in player.file.interactions], player.file.bodies, player.file.name)
         self._open.callback(self._take_player, player, "cassette", age, is_judged=is_judged)
         return player
@@ -284,6 +285,12 @@ class Channels:
         if is_judged:
             self._observation.set_cassette(child.facts)
             self._problems.extend(child.problems)
+
+    def _name_of(self, path: Path) -> str:
+        """What a recording is called, from the project's root on; empty where it lies outside."""
+        if self.root is None or not path.resolve().is_relative_to(self.root.resolve()):
+            return ""
+        return path.resolve().relative_to(self.root.resolve()).as_posix()
 
     def _age(self, origins: Sequence[Mapping[str, Json]], bodies: Sequence[Json], name: str) -> dict[str, Json]:
         """What is told of a recording's age and staleness; nothing where nobody says which day it is.

@@ -40,6 +40,11 @@ class _Phases:
         return next((report for report in self.reports if report.failed), None)
 
     @property
+    def failure(self) -> str:
+        """What went wrong in every phase, in order: the law that a teardown found broken is often the cause."""
+        return "\n\n".join(report.longreprtext for report in self.reports if report.failed)
+
+    @property
     def was_called(self) -> bool:
         """Whether the body of the test itself ran and passed."""
         return any(report.when == "call" and report.passed for report in self.reports)
@@ -160,7 +165,7 @@ class Controller:
         if failed is not None:
             if code is None and "[XPASS(strict)]" in failed.longreprtext:
                 code, text = "unexpected-pass", "expected to fail, passed"
-            self._write(node_id, facts, "failed", code, text, failure=failed.longreprtext)
+            self._write(node_id, facts, "failed", code, text, failure=phases.failure)
         elif skipped is not None and hasattr(skipped, "wasxfail"):
             self._write(node_id, facts, "failed", "known-failure", str(skipped.wasxfail), failure=skipped.longreprtext)
         elif skipped is not None:

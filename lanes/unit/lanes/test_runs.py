@@ -350,6 +350,22 @@ def test_an_option_that_keeps_tests_from_running_is_refused(project, option: str
     assert (ended.exit_code, option in ended.stderr) == (2, True)
 
 
+def test_a_failure_tells_what_the_body_raised_and_which_law_its_end_found_broken(project) -> None:
+    project.write(
+        "lanes/unit/test_a.py",
+        "def test_fails(channels):\n"
+        "    channels.scripted({'version': 1, 'steps': [{'reply': 'never asked for'}]})\n"
+        "    raise ValueError('of its own')\n",
+    )
+
+    ended = project.run("run", "unit")
+
+    [record] = project.bundle("unit").records
+    assert (ended.exit_code, record.failure.count("ValueError: of its own")) == (1, 1)
+    assert record.failure.endswith("step 1 was never taken [CHANNEL]")
+    assert "channel_fixture.py" not in ended.stdout
+
+
 def test_a_test_cannot_write_what_only_a_witness_may_see(project) -> None:
     names = ("add_answer", "set_live_proof", "set_model", "set_script", "take_notes", "token")
     project.write(

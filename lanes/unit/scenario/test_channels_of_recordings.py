@@ -148,3 +148,21 @@ def test_cassettes_57_a_divergence_inside_a_child_process_fails_the_test_with_it
     assert "session.jsonl, entry 1 (turn 1 step 1): sent body differs from the recorded one" in str(caught.value)
     assert 'is "Another task."' in str(caught.value)
     assert str(caught.value).count("CASSETTE_LEFT") == 4
+
+
+def test_a_recording_of_another_project_is_called_by_its_path_and_recorded_anew_by_the_proxy(tmp_path: Path) -> None:
+    channels, observation = opened("replay", tmp_path, Today(NOW))
+    channels.root = tmp_path
+    (tmp_path / "tests" / "replay").mkdir(parents=True)
+    path = write_cassette(tmp_path / "tests" / "replay", made_document(1))
+
+    player = channels.cassette(path)
+    with httpx.Client(transport=player) as client:
+        client.post("http://none.invalid/v1/other", json={})
+    with pytest.raises(ScenarioError) as caught:
+        channels.close()
+
+    facts: Any = observation.to_json()["cassette"]
+    name = "tests/replay/openai_chat/made.yaml"
+    assert (facts["id"], str(caught.value).count(f"{name}, interaction 1: ")) == (name, 2)
+    assert "or record again: mock-provider record --upstream URL --out recorded -- COMMAND" in str(caught.value)
