@@ -15,6 +15,7 @@ import httpx
 
 from lanes.cassette_checks import check_model, check_status
 from lanes.errors import CassetteError
+from lanes.event_frames import EventFrame, parse_lines
 from lanes.normalize import Json, Place, replace_places
 from lanes.recorded_origin import PROOF_FIELD, origin_problem
 from lanes.redaction import Redactor
@@ -62,7 +63,8 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 class Interaction:
     """One recorded exchange as it stands in the file, its fields checked.
 
-    Shape: view is what a request is matched by, and doubt says why an answer that calls itself a model's counts as
+    Shape: body is the text of the answer, sent what went over the wire: the same, or the frames that its lines spell.
+    view is what a request is matched by, and doubt says why an answer that calls itself a model's counts as
     scripted, empty for any other. Both are worked out when they are first asked for: nobody plays a whole file to look
     at one exchange.
     Raises: CassetteError with place and field.
@@ -78,8 +80,8 @@ class Interaction:
         proven = {PROOF_FIELD} if isinstance(told, dict) and PROOF_FIELD in told else set()
         check_fields(told, ORIGIN_FIELDS | proven, f"{where}, response.origin")
         self.origin: Mapping[str, Json] = cast("dict[str, Json]", told)
-        self.body = _body_text(response["body"], f"{where}, response.body")
-        self.pieces = _piece_sizes(response["pieces"], len(self.body.encode("utf-8")), f"{where}, response.pieces")
+        self.body, self.frames = _body_text(response["body"], f"{where}, response.body")
+        self.pieces = _piece_sizes(response["pieces"], len(self.sent), f"{where}, response.pieces")
         if not isinstance(request["body"], str) or not isinstance(request["uri"], str):
             raise damaged(f"{where}, request", "body or uri is not text", "texts")
         check_status(response["status"], where, keeps_transient=keeps_transient)
@@ -88,6 +90,13 @@ class Interaction:
         self.headers = _header_lists(response["headers"], f"{where}, response.headers")
         self._request = request
         self._redactor = redactor
+
+    @property
+    def sent(self) -> bytes:
+        """The bytes of the answer."""
+        if self.frames is None:
+            return self.body.encode("utf-8")
+        return b"".join(frame.encoded() for frame in self.frames)
 
     @property
     def method(self) -> str:
@@ -159,10 +168,17 @@ def damaged(
     return CassetteError(what, where=where, expected=expected, fix="restore the file, or record it again", code=code)
 
 
-def _body_text(body: Json, where: str) -> str:
-    if not isinstance(body, dict) or set(body) != {"string"} or not isinstance(body["string"], str):
-        raise damaged(where, "is not text", "an object with the text under string")
-    return body["string"]
+def _body_text(body: Json, where: str) -> tuple[str, tuple[EventFrame, ...] | None]:
+    """The text of a body, and the frames that it spells where it is a binary event stream."""
+    text = next(iter(body.values())) if isinstance(body, dict) and len(body) == 1 else None
+    if not isinstance(body, dict) or not isinstance(text, str) or set(body) - {"string", "frames"}:
+        raise damaged(where, "is not text", "an object with the text under string, or the lines under frames")
+    if "string" in body:
+        return text, None
+    frames = parse_lines(text)
+    if frames is None:
+        raise damaged(where, "holds a line that is no frame", '{"headers": {…}, "payload": …} in each line')
+    return text, frames
 
 
 def _piece_sizes(pieces: Json, whole: int, where: str) -> tuple[int, ...]:

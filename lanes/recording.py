@@ -24,6 +24,7 @@ from vcr.serialize import serialize
 from lanes.cassette import MAX_INTERACTIONS, load_cassette
 from lanes.cassette_checks import TRANSIENT
 from lanes.errors import CassetteError
+from lanes.event_frames import STREAM_TYPE, EventFrame, clean_frames, decode_frames, parse_lines, spell_lines
 from lanes.fragments import joined_texts
 from lanes.interaction import canonical_json, digest_of, request_view, seal_of
 from lanes.normalize import Json, Place, replace_places
@@ -211,9 +212,15 @@ def _interaction(
     whole = _clean_body(exchange, redactor, facts.places, number)
     answer_headers = redactor.headers(exchange.headers, RESPONSE_HEADERS)
     pieces: list[Json] = [[offset, len(piece)] for offset, piece in exchange.pieces if piece]
-    if whole.encode("utf-8") != raw:  # something was taken out, so the sizes are those of the events that are left
+    frames = _frames_of(exchange)
+    events = (
+        [part.encode("utf-8") for part in _events(whole)]
+        if frames is None
+        else [frame.encoded() for frame in parse_lines(whole) or ()]
+    )
+    if b"".join(events) != raw:  # something was taken out, so the sizes are those of the events that are left
         last = exchange.pieces[-1][0] if exchange.pieces else 0
-        pieces = [[last, len(part.encode("utf-8"))] for part in _events(whole)]
+        pieces = [[last, len(part)] for part in events]
     view = request_view(exchange.request.method, url, body_text.encode("utf-8"), redactor=redactor, places=facts.places)
     proof = exchange.live_proof
     reported = reported_facts(whole)
@@ -236,7 +243,7 @@ def _interaction(
     response: dict[str, Json] = {
         "status": {"code": exchange.status, "message": exchange.reason},
         "headers": cast("Json", answer_headers),
-        "body": {"string": whole},
+        "body": {"string" if frames is None else "frames": whole},
         "pieces": pieces,
         "origin": origin,
     }
@@ -254,10 +261,21 @@ def _clean_request(
 
 def _clean_body(exchange: _Exchange, redactor: Redactor, places: Sequence[Place], number: int) -> str:
     raw = b"".join(piece for _, piece in exchange.pieces)
+    frames = _frames_of(exchange)
+    if frames is not None:
+        cleaned = clean_frames(frames, lambda text: replace_places(redactor.body(text.encode("utf-8")), places))
+        return spell_lines(cleaned)
     try:
         return replace_places(redactor.body(raw), places)
     except UnicodeDecodeError:
-        raise _refused(f"answer {number} is not text", "UTF-8", "record an endpoint that answers with text") from None
+        expected = "UTF-8, or frames of an event stream"
+        raise _refused(f"answer {number} is not text", expected, "record an endpoint that answers with text") from None
+
+
+def _frames_of(exchange: _Exchange) -> tuple[EventFrame, ...] | None:
+    """The frames of an answer that is a binary event stream."""
+    is_stream = any(name.lower() == "content-type" and STREAM_TYPE in value for name, value in exchange.headers)
+    return decode_frames(b"".join(piece for _, piece in exchange.pieces)) if is_stream else None
 
 
 def reported_facts(body: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from mock_provider.replies import reasoning, script, step, text, tool_call
 
 pytestmark = pytest.mark.claim("recordings.strict")
 UPSTREAM = "https://provider.example"
+FRAMED = "/model/m/converse-stream"
 FACTS = Facts("provider.example", "2026-01-02T03:04:05+00:00")
 PLAYED = script(
     step(reasoning("hm"), text("I look."), tool_call("read", {"path": "a ü \u2028 {{{{b}}}}"}, id="call_0001")),
@@ -73,6 +74,22 @@ async def test_a_recorded_conversation_plays_to_its_end_with_the_pieces_it_came_
     got = await play(player, "another-key")
     assert ([b"".join(pieces) for pieces in got], player.verify()) == (answers, ())
     assert [len(pieces) for pieces in got] == [1, 9]
+
+
+async def test_a_stream_in_binary_frames_plays_byte_for_byte(channels: Channels, tmp_path: Path) -> None:
+    transport = mock_provider.transport(script(step("It is done, as you see.", stream={"split": "words"})))
+    forwarder = Forwarder(UPSTREAM, now_ms=lambda: 0, transport=transport)
+    body: JsonObject = {"messages": [{"role": "user", "content": [{"text": "look"}]}]}
+    begun = await forwarder.send("POST", FRAMED, {"authorization": "Bearer k"}, json.dumps(body).encode())
+    pieces = [piece async for piece in begun.pieces]
+    store(compose_recording(forwarder.seen, FACTS, forwarder.upstream), tmp_path / "out")
+    player = channels.cassette(tmp_path / "out" / "cassette.yaml")
+    async with (
+        httpx.AsyncClient(transport=player) as client,
+        client.stream("POST", f"{UPSTREAM}{FRAMED}", json=body) as answer,
+    ):
+        got = [piece async for piece in answer.aiter_raw()]
+    assert (got, answer.headers["content-type"]) == (pieces, "application/vnd.amazon.eventstream")
 
 
 async def test_an_origin_stands_in_each_answer_and_counts_as_scripted_without_a_proof(tmp_path: Path) -> None:
