@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lanes import drift_sources
 from lanes.drift import Answer, Shape, compare, read_shape, shape_note, shape_of, shapes_of
 from lanes.drift_command import run_drift
 from lanes.drift_report import (
@@ -29,6 +30,7 @@ from lanes.unit.scenario.made_cassettes import made_document, write_cassette
 from mock_provider.catalogue import ASKINGS, declared_answers
 
 Document = dict[str, Any]
+REPOSITORY = Path(__file__).parents[3]
 SECRET = "amber-17"  # stands in every value below, and must stand in no shape
 ROW = Provider("acme", "https://models.invalid/v1", "/v1/", "openai_chat", "ACME_API_KEY", "m-1", "", True, "global")
 
@@ -302,3 +304,22 @@ def test_recorded_answers_that_no_model_gave_are_no_evidence_of_a_provider(tmp_p
     write_cassette(tmp_path / "cassettes", made_document())
 
     assert compare_all(tmp_path, tmp_path, [ROW]) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        pytest.param("length", [], id="one-that-the-dialect-has"),
+        pytest.param("tired", ["stream:new-word:finish.choices[].finish_reason=tired"], id="one-that-nobody-knows"),
+    ],
+)
+def test_a_word_is_new_when_neither_the_recordings_nor_the_dialect_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, expected: list[str]
+) -> None:
+    seen = drift_sources.recorded_shapes(REPOSITORY, {"loopback": "local"})["local"]
+    seen.shapes["stream"].words["finish.choices[].finish_reason"].add(word)
+    monkeypatch.setattr(drift_sources, "live_shapes", lambda bundles: {"local": seen})
+
+    (comparison,) = [each for each in compare_all(REPOSITORY, tmp_path, []) if each.source == "live"]
+
+    assert [finding.id for finding in comparison.breaking] == expected

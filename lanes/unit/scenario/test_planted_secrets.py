@@ -27,6 +27,8 @@ SHAPED = "sk-" + "proj-" + "c4n4ry" * 5  # what nobody knows, and what has the s
 OTHER = "gh" + "p_" + "c4n4ry" * 6
 TOLD = "The code is redacted, the key redacted or redacted."  # what is left of what the model said
 STORY = "small-read-file"
+PATIENCE_S = 250  # for one command; a busy machine needs long
+pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
 CASSETTE = f"cassettes/openai_chat/{STORY}.yaml"
 VARIABLES = {"OPENAI_API_KEY": KNOWN, "ACME_SECRET": KNOWN}
 PLAYED = """
@@ -145,7 +147,7 @@ def record(project: Project, base_url: str, *, fails: bool = False) -> Written:
         input=json.dumps({"known": KNOWN, "shaped": SHAPED, "fails": fails}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     return Written(project, Ended(done.returncode, done.stdout, done.stderr))
@@ -156,8 +158,14 @@ def play(written: Written) -> Written:
     project = written.project
     project.write("lanes/replay/test_played.py", PLAYED)
     kept = {"TMPDIR": str(project.root / "temporary"), **VARIABLES}
-    ran, told = project.run("run", "replay", **kept), project.run("report", **kept)
+    ran, told = (_run(project, *arguments, **kept) for arguments in (("run", "replay"), ("report",)))
     return Written(project, Ended(ran.exit_code, ran.stdout + told.stdout, ran.stderr + told.stderr))
+
+
+def _run(project: Project, *arguments: str, **variables: str) -> Ended:
+    process = project.start(*arguments, **variables)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    return Ended(process.returncode, stdout, stderr)
 
 
 @pytest.fixture(scope="module")
