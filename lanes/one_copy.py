@@ -13,8 +13,11 @@ from pathlib import Path
 
 from lanes.errors import UsageError
 from lanes.project import load_project
+from lanes.record import Json
+from lanes.spool import read_canaries
 from lanes.subject import digest_package, imported_folder
 
+NOT_IMPORTED = "not_imported"  # what a trailer says of such a run
 _LOOK_TIMEOUT_S = 60
 _LOOK = """
 import importlib.util, json, os, sys
@@ -48,9 +51,15 @@ def check_one_copy(root: Path, lane: str) -> None:
                 message,
                 where=f"lane {lane!r}",
                 expected="one copy, so that the evidence is about what ran",
-                fix=f"start the lane with `tox -e {lane}`, or install the tree at hand: pip install -e .",
+                fix=f"start the lane with `tox -e {lane}`, or {_way_to_one(place, other)}",
                 code="OTHER_COPY",
             )
+
+
+def _way_to_one(place: Path | None, other: Path | None) -> str:
+    if place is not None and other is None:  # seen from the project's folder alone
+        return f"say where it is: PYTHONPATH={place.parent} lanes run …"
+    return "install the tree at hand: pip install -e ."
 
 
 def check_loops(folders: Mapping[str, int], loop_digest: str) -> tuple[str, ...]:
@@ -64,6 +73,18 @@ def check_loops(folders: Mapping[str, int], loop_digest: str) -> tuple[str, ...]
         for file, count in sorted(folders.items())
         if digest_package(Path(file).parent) != loop_digest
     )
+
+
+def not_imported(root: Path, spool: Path) -> dict[str, Json]:
+    """The fact of a run in which no process imported the package that its evidence is about, in words; else nothing.
+
+    Shape: only of a project that names its package; what its tests looked at was something else then.
+    """
+    project = load_project(root)
+    is_seen = any(canary.loop is not None for canary in read_canaries(spool))
+    if is_seen or not project.is_declared or not project.package:
+        return {}
+    return {NOT_IMPORTED: f"no process imported {project.package!r}, the package that this evidence is about"}
 
 
 def _is_equal(one: Path, other: Path) -> bool:

@@ -35,7 +35,7 @@ from lanes.local_model import HOST, ModelServer, local_model, own_interpreter
 from lanes.local_run import write_local_run
 from lanes.local_table import load_local_row
 from lanes.namespace import Entry, enter_namespace, namespace_id
-from lanes.one_copy import check_loops, check_one_copy
+from lanes.one_copy import check_loops, check_one_copy, not_imported
 from lanes.policy import LANES, LanePolicy, Marker
 from lanes.project import load_project
 from lanes.providers import TABLE, Provider, has_key, load_providers
@@ -282,9 +282,14 @@ class _Run:
         )
         of_recordings, is_unused = recording_notes(request.root, self._folder, request.policy)
         exit_code = self._exit_code(code, void=bool(breaches)) or (EXIT_FAILED if is_unused else EXIT_PASSED)
-        extra = {} if hosted is None else {"hosted": hosted.facts()}
+        unread = not_imported(request.root, self._spool)
+        extra = unread if hosted is None else {**unread, "hosted": hosted.facts()}
         amend_trailer(self._folder, exit_code=exit_code, breaches=breaches, extra=extra)
-        notes = (*of_recordings, *(() if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)))
+        notes = (
+            *map(str, unread.values()),
+            *of_recordings,
+            *(() if entry.problem is None else (f"guarded at D2 only: {entry.problem}",)),
+        )
         if server is not None and (how := server.how_it_ended()):
             notes += (f"the model server ended before the tests did: {how}",)
         notes += () if hosted is None else hosted.notes(self._environ)

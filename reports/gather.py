@@ -164,6 +164,7 @@ def _gather_column(column_id: str, held: Sequence[_Held], rules: Rules, gathered
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
     _note_unseen(held, lane, findings)
     findings.notices.update(Notice(lane, "note", words) for each in held if (words := budget_words(each.bundle)))
+    findings.notices.update(Notice(lane, "note", words) for words in _not_imported(bundles))
     places = {column_id, *(place for place, _node_id in observed)}
     columns = {place: gathered.columns.setdefault(place, Column()) for place in sorted(places)}
     for (place, node_id), observations in sorted(observed.items()):
@@ -249,6 +250,12 @@ def _judge_record(record: Record, header: BundleHeader, listed: set[str], rules:
 
 def _claims_of(record: Record, rules: Rules) -> tuple[str, ...]:
     return rules.claims.ids_for(record.node_id, record.claim_ids)
+
+
+def _not_imported(bundles: Sequence[Bundle]) -> set[str]:
+    """What the runs of a column say who never saw the package that they are about; nothing where one of them did."""
+    told = [bundle.trailer.extra.get("not_imported") for bundle in bundles if bundle.trailer is not None]
+    return {str(each) for each in told} if all(told) else set()
 
 
 def _is_filtered(header: BundleHeader) -> bool:

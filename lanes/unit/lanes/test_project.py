@@ -167,3 +167,34 @@ def test_a_process_that_ran_another_copy_of_the_declared_package_is_a_breach(pro
 
     assert ended.exit_code == 3
     assert "1 process ran the loop of another copy" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("first_line", "said"),
+    [
+        pytest.param("import agent", 0, id="imported"),
+        pytest.param("import json", 2, id="not-imported"),
+    ],
+)
+def test_a_run_in_which_nobody_imported_the_declared_package_says_so_below_the_board_and_on_it(
+    project, first_line: str, said: int
+) -> None:
+    project.write("pyproject.toml", TABLE)
+    project.write("agent/__init__.py", "")
+    project.write("lanes/unit/test_a.py", f"{first_line}\ndef test_passes(): pass\n")
+
+    ended = project.run("run", "unit", PYTHONPATH=f"{project.root}:{project.environ()['PYTHONPATH']}")
+
+    words = "no process imported 'agent', the package that this evidence is about"
+    assert (ended.exit_code, ended.stdout.count(words)) == (0, said)
+
+
+def test_a_lane_whose_programs_would_not_find_the_package_is_told_where_it_is(project) -> None:
+    project.write("pyproject.toml", TABLE)
+    project.write("agent/__init__.py", "")
+    project.write("lanes/unit/test_a.py", "import agent\ndef test_passes(): pass\n")
+
+    ended = project.run("run", "unit")
+
+    assert ended.exit_code == 2
+    assert f"say where it is: PYTHONPATH={project.root} lanes run" in ended.stderr
