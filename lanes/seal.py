@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import _ssl
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import httpcore
 import httpx
@@ -67,6 +68,37 @@ def seal(inner: httpx.AsyncBaseTransport, context: ssl.SSLContext) -> Callable[[
         return tuple(breaks)
 
     return find_breaks
+
+
+class Peers:
+    """Who stood at the other end of each connection, asked when it was made; a reset connection knows it no more.
+
+    Source: httpcore, "Request extensions", trace: the events connect_tcp and start_tls, whose value is the connection.
+    """
+
+    def __init__(self) -> None:
+        self._found: MutableMapping[object, str] = WeakKeyDictionary()
+
+    def watch(self, request: httpx.Request) -> None:
+        """Have the connection that is made for a request, if one is, tell its other end."""
+        others: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = request.extensions.get("trace")
+
+        async def trace(name: str, info: Mapping[str, Any]) -> None:
+            if name.endswith((".connect_tcp.complete", ".start_tls.complete")):
+                self.ip_of(info["return_value"])
+            if others is not None:
+                await others(name, info)
+
+        request.extensions = {**request.extensions, "trace": trace}
+
+    def ip_of(self, stream: Any) -> str | None:
+        """The address at the other end; None where there is no connection, or none that ever told."""
+        if stream is None:
+            return None
+        peer = stream.get_extra_info("server_addr")
+        if peer:
+            self._found.setdefault(stream, str(peer[0]))
+        return self._found.get(stream)
 
 
 def tls_facts(tls: object, context: ssl.SSLContext, host: str) -> JsonObject | None:

@@ -29,7 +29,7 @@ from lanes.policy import MODULES_REFUSED_WITH_KEY
 from lanes.prices import cost_facts
 from lanes.providers import Provider, verified_context
 from lanes.record import Json, JsonObject, digest_bytes, digest_json
-from lanes.seal import seal, tls_facts
+from lanes.seal import Peers, seal, tls_facts
 from lanes.spoken import Spoken, parse_object, read_spoken
 from lanes.trouble import Trouble, trouble_of_failure, trouble_of_status
 
@@ -107,6 +107,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
         self._find_breaks = seal(self._inner, self._context)
         self._in_the_way: set[str] = set() if inner is None else {"another transport inside the channel"}
         self._exchanges: list[_Exchange] = []
+        self._peers = Peers()
         self._challenge: str | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -128,6 +129,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
         body = parse_object(sent)
         reserved = self._reserve(body, len(sent))
         sent_s = time.monotonic()
+        self._peers.watch(request)
         try:
             response = await self._inner.handle_async_request(request)
         except httpx.TransportError as error:
@@ -139,7 +141,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
                 self._tell(Trouble("outage", f"{self.provider.host} had not answered after {waited_s:.0f} s"))
             raise
         self._in_the_way.update(self._find_breaks(self._inner))
-        wire = _wire_facts(request, response, self._context)
+        wire = _wire_facts(request, response, self._context, self._peers)
         cached = _cache_headers(response.headers)
         exchange = _Exchange(body, wire, response.status_code, sent_s, cached, self._ending(reserved))
         exchange.header_names = tuple(response.headers)
@@ -296,12 +298,13 @@ def _tell_nobody(_trouble: Trouble | None) -> None:
     """Where nobody asked to be told."""
 
 
-def _wire_facts(request: httpx.Request, response: httpx.Response, context: ssl.SSLContext) -> dict[str, Json]:
+def _wire_facts(
+    request: httpx.Request, response: httpx.Response, context: ssl.SSLContext, peers: Peers
+) -> dict[str, Json]:
     """What only an answer from a socket can show; a canned one has no stream and shows nothing."""
     stream = response.extensions.get("network_stream")
-    peer = stream.get_extra_info("server_addr") if stream is not None else None
     tls = stream.get_extra_info("ssl_object") if stream is not None else None
-    peer_ip = str(peer[0]) if peer else None
+    peer_ip = peers.ip_of(stream)
     return {
         "stream": stream is not None,
         "endpoint": {

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
+import anyio
 import httpx
 import pytest
 
@@ -36,8 +38,11 @@ def read_request(connection: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def server(said: bytes) -> Iterator[int]:
-    """Answer one request with these bytes; what is no whole answer ends with its connection."""
+def server(said: bytes, *, has_reset: threading.Event | None = None) -> Iterator[int]:
+    """Answer one request with these bytes; what is no whole answer ends with its connection.
+
+    Shape: with has_reset the connection is reset right after the answer, and who waits for it is told so.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
@@ -45,8 +50,13 @@ def server(said: bytes) -> Iterator[int]:
             with connection:
                 read_request(connection)
                 connection.sendall(said)
-                if said.endswith(LAST):
+                if has_reset is not None:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                elif said.endswith(LAST):
                     connection.recv(1)  # a whole answer keeps its connection until the client lets go of it
+
+            if has_reset is not None:
+                has_reset.set()
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -93,6 +103,28 @@ async def test_what_answered_stands_in_the_proof_in_place_of_host_and_tls() -> N
     assert facts["local"] == running(port).facts()
     assert (facts["peer_ip"], facts["peer_scope"], facts["tls"]) == ("127.0.0.1", "loopback", None)
     assert (transport.model_facts()["provider"], transport.model_facts()["private"]) == ("local", True)
+
+
+async def test_who_answered_is_known_also_when_the_connection_is_reset_before_its_answer_is_read() -> None:
+    has_reset = threading.Event()
+
+    async def wait(name: str, info: object) -> None:
+        if name == "http11.receive_response_headers.started":
+            await anyio.to_thread.run_sync(has_reset.wait)
+
+    answer = HEAD + chunk(PIECE % b"1") + chunk(b"data: [DONE]\n\n") + LAST
+    with server(answer, has_reset=has_reset) as port:
+        transport = LocalTransport(running(port))
+        async with httpx.AsyncClient(transport=transport) as client:
+            url = f"http://127.0.0.1:{port}/v1/chat/completions"
+            await client.post(url, json={"model": "m-tiny", "messages": []}, extensions={"trace": wait})
+
+    (note,) = transport.notes
+    assert (note["wire"]["stream"], note["wire"]["peer_ip"], note["wire"]["peer_scope"]) == (
+        True,
+        "127.0.0.1",
+        "loopback",
+    )
 
 
 @pytest.mark.parametrize("is_said", [True, False], ids=["said", "not-said"])
