@@ -14,6 +14,7 @@ from pathlib import Path
 from lanes.errors import UsageError
 from lanes.options import OUT, Parser, build_parser, parse_out, parse_root
 from lanes.policy import lane_policy
+from lanes.project import load_project
 from lanes.runner import EXIT_FAILED, EXIT_PASSED, EXIT_VOID
 from reports.difference import WORSE, BoardRead, compare_boards, difference_text, parse_board
 from reports.explain import explain_claim
@@ -103,7 +104,7 @@ def explain(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:
     parser = build_parser(
         "explain", "Say why the cells of a claim say what they say.", "lanes explain journey.fix-test --lane offline"
     )
-    parser.add_argument("claim", metavar="CLAIM", help="the id of a claim in lanes/claims.toml")
+    parser.add_argument("claim", metavar="CLAIM", help="the id of a claim, as the board shows it")
     parser.add_argument("--lane", action="append", default=[], metavar="LANE", help="only this column; may be repeated")
     parser.add_argument("--all", dest="everything", action="store_true", help="name every test that passed, too")
     options = parser.parse_args(list(arguments))
@@ -115,7 +116,8 @@ def explain(arguments: Sequence[str], _environ: Mapping[str, str]) -> Answer:
         near = difflib.get_close_matches(options.claim, ids, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         message = f"claim {options.claim[:80]!r} is unknown{hint}"
-        raise UsageError(message, where="lanes explain", expected="the id of a claim in lanes/claims.toml")
+        expected = f"the id of a claim in {load_project(root).claims}"
+        raise UsageError(message, where="lanes explain", expected=expected)
     return Answer(explain_claim(board, options.claim, lanes=lanes, everything=options.everything))
 
 

@@ -100,6 +100,8 @@ def told(wish: Wish, started: Started) -> str:
         lines.append("no git repository is here, and none is needed; in one, the board names its commit")
     elif not (wish.root / ".git").exists():
         lines.append("this is no repository's root, so the board will name no commit")
+    if wish.package != FIRST_AGENT:
+        lines.append(f"the first tests are about {FIRST_AGENT}; until yours import {wish.package}, each lane says so")
     lines.append(f"next: tox in {wish.root}; then put your agent in the place of {FIRST_AGENT}")
     return "".join(f"{line}\n" for line in lines)
 
