@@ -48,7 +48,8 @@ from harness.loop.retry import RetryPolicy
 from harness.loop.tools import Tool
 from harness.model.call import CancelSignal, Model, ReasoningEffort
 from harness.model.messages import MessageId, SessionId
-from harness.settings import Settings
+from harness.provider.endpoint import parse_endpoint
+from harness.settings import Settings, current_folder
 from harness.tools.processes import family_of
 from harness.tools.redaction import redact_tools
 from harness.tools.shipped import ShippedTools, build_tools
@@ -152,6 +153,12 @@ class _Birth:
     route: RequestConfig
     depth: int = 0
     workspace: Path | None = None
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise the UsageError of an address that is none, or of a file of MCP servers that cannot be used."""
+    parse_endpoint(settings.base_url)
+    read_servers(settings.mcp_file, settings.environment, settings.allowed_hosts)
 
 
 async def assemble(
@@ -354,7 +361,7 @@ async def _open_session(around: _Surroundings, resume: SessionId | None, session
         return await around.store.resume(resume)
     settings = around.settings
     new_id = session_id or (around.ids or fresh_ids(settings.seed, "session"))("session")
-    cwd = settings.cwd or Path.cwd()
+    cwd = settings.cwd or current_folder()
     return await around.store.create(SessionHeader(SessionId(new_id), around.clock(), cwd=str(cwd)))
 
 
@@ -379,7 +386,7 @@ def _workspace(settings: Settings, writer: SessionWriter) -> Path:
     """The folder named now, or the one the session was begun in."""
     recorded = writer.log.header.cwd
     if settings.cwd is not None or recorded is None:
-        return settings.cwd or Path.cwd()
+        return settings.cwd or current_folder()
     if not Path(recorded).is_dir():
         raise UsageError(
             f"the folder of this session is gone: {recorded}",

@@ -11,7 +11,7 @@ import difflib
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from harness.cli_help import ACP_HELP, OVERVIEW, RUN_HELP, SDK_HELP, SWEEP_HELP
@@ -83,6 +83,14 @@ def _dispatch(arguments: list[str], streams: StandardStreams, transport: httpx.A
             raise UsageError("what is to be done with them?", where="harness attachments", expected="sweep")
         case ["--profile", name, *rest] if name in _PROFILES:
             return _dispatch([_PROFILES[name], *_without_patches(rest)], streams, transport)
+        case ["--profile", *rest]:
+            raise UsageError(
+                f"profile {rest[0][:60]!r} is unknown" if rest else "which profile?",
+                where="--profile",
+                expected=f"one of {', '.join(_PROFILES)}",
+            )
+        case ["--patch", _, *rest]:
+            return _dispatch(rest, streams, transport)
         case []:
             streams.write_error(OVERVIEW)
             return UsageError.exit_code
@@ -106,12 +114,12 @@ def _version() -> str:
 
 
 def _run(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncBaseTransport | None) -> int:
-    known = _parsed(_run_parser(), arguments, RUN_HELP, streams)
+    options, literal = _split(arguments)
+    known = _parsed(_run_parser(), options, RUN_HELP, streams)
     if known is None:
         return 0
-    for name in ("task", "model", "provider", "base_url", "resume"):
-        _refuse_bytes(name, getattr(known, name))
-    task = _task(known.task, streams)
+    _refuse_bytes("harness run", {"TASK": known.task + literal, "--resume": known.resume, **_names(known)})
+    task = _task(known.task, literal, streams)
     settings = from_environment(flags=_flags(known))
 
     import asyncio  # a third of the start; help and usage errors do without
@@ -133,11 +141,13 @@ def _sdk(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
         return 0
     import asyncio
 
+    from harness.assemble import check_settings
     from harness.surfaces.connection import Say, serve_streams
     from harness.surfaces.sdk.server import SdkOptions, SdkServer
 
+    _refuse_bytes("harness sdk", _names(known))
     flags, environ = _flags(known), environment()
-    from_environment(environ, flags)  # what cannot work is said before anything is served
+    check_settings(from_environment(environ, flags))  # what cannot work is said before anything is served
     options = SdkOptions(max_tokens_as_success=known.max_tokens_as_success)
 
     def make(say: Say) -> SdkServer:
@@ -154,12 +164,15 @@ def _acp(arguments: list[str], streams: StandardStreams, transport: httpx.AsyncB
     known = _parsed(parser, arguments, ACP_HELP, streams)
     if known is None:
         return 0
+    _refuse_bytes("harness acp", _names(known))
     settings = from_environment(flags=_flags(known))
     import asyncio
 
+    from harness.assemble import check_settings
     from harness.surfaces.acp.bridge import AcpBridge, AcpOptions
     from harness.surfaces.connection import Say, serve_streams
 
+    check_settings(settings)
     options = AcpOptions(_version(), known.ask, known.live, known.stored_sessions, known.tell_max_tokens)
 
     def make(say: Say) -> AcpBridge:
@@ -232,8 +245,14 @@ def _without_patches(arguments: list[str]) -> list[str]:
     return kept
 
 
-def _task(words: list[str], streams: StandardStreams) -> str:
-    if words == ["-"] or (not words and not streams.is_input_terminal):
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments before the first `--`, and the words behind it, of which none is an option or stands for a pipe."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
+def _task(words: list[str], literal: list[str], streams: StandardStreams) -> str:
+    if not literal and (words == ["-"] or (not words and not streams.is_input_terminal)):
         task = streams.read_input().rstrip("\r\n")
     elif "-" in words:
         raise UsageError(
@@ -243,7 +262,7 @@ def _task(words: list[str], streams: StandardStreams) -> str:
             fix="leave out one of them",
         )
     else:
-        task = " ".join(words)
+        task = " ".join(words + literal)
     if not task.strip():
         raise UsageError(
             "no task",
@@ -254,20 +273,24 @@ def _task(words: list[str], streams: StandardStreams) -> str:
     return task
 
 
-def _refuse_bytes(name: str, given: str | list[str] | None) -> None:
+def _names(known: argparse.Namespace) -> dict[str, str | None]:
+    return {"--model": known.model, "--provider": known.provider, "--base-url": known.base_url}
+
+
+def _refuse_bytes(command: str, given: Mapping[str, str | list[str] | None]) -> None:
     """Refuse what is no text: Python hands bytes of the command line that are not UTF-8 on as half characters.
 
     Folders are left alone, for a file system may hold any bytes in a name.
     """
-    words = given if isinstance(given, list) else [given or ""]
-    for word in words:
-        if any("\udc80" <= character <= "\udcff" for character in word):
-            raise UsageError(
-                f"not UTF-8: {os.fsencode(word)[:60]!r}",
-                where=f"harness run: {'TASK' if name == 'task' else '--' + name.replace('_', '-')}",
-                expected="text",
-                fix="give it as UTF-8; material in other encodings belongs into a file of the workspace",
-            )
+    for name, said in given.items():
+        for word in said if isinstance(said, list) else [said or ""]:
+            if any("\udc80" <= character <= "\udcff" for character in word):
+                raise UsageError(
+                    f"not UTF-8: {os.fsencode(word)[:60]!r}",
+                    where=f"{command}: {name}",
+                    expected="text",
+                    fix="give it as UTF-8; material in other encodings belongs into a file of the workspace",
+                )
 
 
 _Number = TypeVar("_Number", int, float)

@@ -18,6 +18,7 @@ DEFAULT_MAX_STEPS = 50
 DEFAULT_RETRY_BASE_MS = 500
 COMPACT_AT_PERCENT = 80  # of the window: what one more step usually adds still fits
 MAX_SEED_CHARACTERS = 200
+MAX_SHOWN = 200  # characters of a path that is repeated to whoever gave it
 LEAST_SECRET = 8  # as harness.loop.redaction has it
 PLAIN_WORD = 20  # POSTGRES_PASSWORD=postgres is no secret; what is longer than words are is one
 
@@ -168,10 +169,26 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         compact_at=_compact_at(environ, flags, context_window),
         max_delegation_depth=_whole_number(flags.delegation_depth, environ, "HARNESS_DELEGATION_DEPTH", least=0) or 0,
         shell_environment=shell_environment(environ, api_key),
-        mcp_file=None if flags.mcp is None else Path(flags.mcp).expanduser(),
+        mcp_file=None if flags.mcp is None else _expanded(flags.mcp, "--mcp"),
         secrets=secret_values(environ),
         environment=dict(environ),
     )
+
+
+def current_folder() -> Path:
+    """The folder this process was started in.
+
+    Raises: UsageError when it is gone.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            "the folder this was started in is gone",
+            where="--cwd",
+            expected="a folder to work in",
+            fix="change to one that is there, or give --cwd FOLDER",
+        ) from error
 
 
 def session_root_of(flags: Flags) -> Path:
@@ -234,10 +251,10 @@ def _model_inputs(environ: Mapping[str, str]) -> frozenset[str] | None:
 def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:
     told = _first(flags.session_root, environ.get("HARNESS_SESSION_ROOT"), environ.get("DSH_SESSION_ROOT"))
     if told is not None:
-        return Path(told).expanduser().absolute()
+        return _absolute(told)
     dsh_home = _first(environ.get("DSH_HOME"))  # the folder that published clients give the program for all it keeps
     if dsh_home is not None:
-        return Path(dsh_home).expanduser().absolute() / "sessions"
+        return _absolute(dsh_home) / "sessions"
     state = environ.get("XDG_STATE_HOME", "")
     home = environ.get("HOME", "")
     if Path(state).is_absolute():  # the directory specification says to ignore a relative one
@@ -250,10 +267,36 @@ def _session_root(environ: Mapping[str, str], flags: Flags) -> Path:
 
 
 def _folder(path: str, where: str) -> Path:
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
-        raise UsageError(f"{path!r} is not a folder", where=where, expected="an existing folder to work in")
+    folder = _expanded(path, where)
+    try:
+        is_folder, problem = folder.is_dir(), ""
+    except OSError as error:  # a name longer than any can be, a folder on the way that is closed to us
+        is_folder, problem = False, f": {error.strerror or error}"
+    if not is_folder:
+        raise UsageError(
+            f"{path[:MAX_SHOWN]!r} is not a folder{problem}", where=where, expected="an existing folder to work in"
+        )
     return folder.resolve()
+
+
+def _absolute(session_root: str) -> Path:
+    folder = _expanded(session_root, "--session-root")
+    try:
+        return folder.absolute()
+    except OSError as error:
+        raise UsageError(
+            "the folder this was started in is gone", where="--session-root", expected="an absolute path"
+        ) from error
+
+
+def _expanded(path: str, where: str) -> Path:
+    """The path with the home that a ~ in front stands for."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UsageError(
+            f"{path[:MAX_SHOWN]!r}: nobody knows whose home that is", where=where, fix="write the path out"
+        ) from error
 
 
 def _retry_base_ms(environ: Mapping[str, str], flags: Flags) -> int:

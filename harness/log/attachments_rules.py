@@ -40,7 +40,7 @@ class Limits:
     """How much is taken.
 
     Units: max_pixels is for one frame, max_decoded_pixels for all frames of a moving picture together; the others are
-    counts and bytes. A message's pictures together are one batch.
+    counts and bytes; max_frames is for one picture. A message's pictures together are one batch.
     """
 
     max_images: int = 20
@@ -48,6 +48,7 @@ class Limits:
     max_image_bytes: int = 5 << 20
     max_pixels: int = 40_000_000
     max_decoded_pixels: int = 200_000_000  # 5 MiB of GIF can hold thousands of frames; this decodes within seconds
+    max_frames: int = 10_000  # and so does this, where each of them is a single pixel
 
 
 def attachment_id_of(data: bytes) -> str:

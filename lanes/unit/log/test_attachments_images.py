@@ -9,7 +9,7 @@ import zlib
 from typing import Any
 
 import pytest
-from PIL import Image, features
+from PIL import GifImagePlugin, Image, features
 
 from harness.errors import UsageError
 from harness.log.attachments_headers import ImageHeader
@@ -130,6 +130,27 @@ def test_the_frames_of_a_moving_picture_count_together() -> None:
         "",
         "IMAGE_TOO_MANY_PIXELS",
     ]
+
+
+@pytest.mark.parametrize("image_format", ["GIF", "PNG", "WEBP"])
+def test_the_frames_of_a_moving_picture_are_counted(image_format: str) -> None:
+    data = saved(image_format, *shades(5))
+    media_type = next(name for name, known in FORMATS.items() if known == image_format)
+    assert [code_of(data, media_type, Limits(max_frames=limit)) for limit in (5, 4)] == ["", "IMAGE_TOO_MANY_FRAMES"]
+
+
+def test_a_flood_of_tiny_frames_is_given_up_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = b"\x21\xf9\x04\x04\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0"
+    data = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff" + frame * 20_000 + b"\x3b"
+    looked_at: list[int] = []
+    seek = GifImagePlugin.GifImageFile.seek
+
+    def counted(self: GifImagePlugin.GifImageFile, at: int) -> None:
+        looked_at.append(at)
+        seek(self, at)
+
+    monkeypatch.setattr(GifImagePlugin.GifImageFile, "seek", counted)
+    assert (code_of(data, "image/gif"), max(looked_at)) == ("IMAGE_TOO_MANY_FRAMES", Limits().max_frames)
 
 
 def test_a_phone_s_picture_with_more_pictures_behind_it_is_its_first_one() -> None:

@@ -101,6 +101,19 @@ def is_alive(pid: int) -> bool:
         pytest.param(["run", "--base-url", "ftp://x", "task"], id="base-url"),
         pytest.param(["run", "task", "-"], id="words-and-dash"),
         pytest.param(["rum", "task"], id="unknown-command"),
+        pytest.param(["run", "--cwd", "~nobody-has-this-name", "task"], id="nobody's-home"),
+        pytest.param(["run", "--session-root", "~nobody-has-this-name/x", "task"], id="nobody's-session-root"),
+        pytest.param(["run", "--mcp", "~nobody-has-this-name/x.json", "task"], id="nobody's-servers"),
+        pytest.param(["run", "--cwd", "x" * 5000, "task"], id="too-long-a-folder"),
+        pytest.param(["run", "--", " "], id="blank-behind-dashes"),
+        pytest.param(["sdk", "--base-url", "ftp://x"], id="sdk-base-url"),
+        pytest.param(["acp", "--base-url", "ftp://x"], id="acp-base-url"),
+        pytest.param(["sdk", "--mcp", "missing.json"], id="sdk-servers"),
+        pytest.param(["acp", "--mcp", "missing.json"], id="acp-servers"),
+        pytest.param(["sdk", "--model", "\udcff"], id="sdk-no-text"),
+        pytest.param(["acp", "--model", "\udcff"], id="acp-no-text"),
+        pytest.param(["--profile", "sdl"], id="unknown-profile"),
+        pytest.param(["--profile"], id="no-profile"),
         pytest.param([], id="nothing"),
     ],
 )
@@ -148,6 +161,44 @@ def test_HL09_words_are_joined_by_one_blank_and_keep_their_own(command: Command)
     with command.scripted(say("done")) as script:
         code, out, _ = command.run("run", "a  b", "--model", "m", " c", "--", "-d")
     assert (code, out, script.requests[0]["messages"][-1]["content"]) == (0, "done\n", "a  b  c -d")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "task"),
+    [
+        (["--", "-d"], "-d"),
+        (["--", "--json", "-"], "--json -"),
+        (["--", "-"], "-"),
+        (["a", "--", "b", "--", "c"], "a b -- c"),
+    ],
+    ids=["option", "options", "dash", "second-dashes"],
+)
+def test_HL09_no_word_behind_two_dashes_is_an_option_or_stands_for_a_pipe(
+    arguments: list[str], task: str, command: Command
+) -> None:
+    with command.scripted(say("done")) as script:
+        code, out, err = command.run("run", *arguments, input="from the pipe")
+    assert (code, out, err, script.requests[0]["messages"][-1]["content"]) == (0, "done\n", "", task)
+
+
+def test_published_clients_may_name_patches_before_the_profile(command: Command) -> None:
+    with command.scripted(say("done")):
+        assert command.run("--patch", "a", "--profile", "headless", "--patch", "b", "task") == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("more", [[], ["--session-root", "relative"]], ids=["cwd", "session-root"])
+def test_HL08_a_folder_that_is_gone_is_told_in_a_persons_words(more: list[str], command: Command) -> None:
+    gone = command.work / "gone"
+    gone.mkdir()
+    inner = [sys.executable, "-m", "harness", "run", *more, "task"]
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *inner],
+        cwd=gone, env={**command.environment, "HARNESS_BASE_URL": "http://127.0.0.1:9/v1"}, stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    where = "--session-root" if more else "--cwd"
+    line = f"harness: {where}: the folder this was started in is gone [USAGE]"
+    assert (ended.returncode, ended.stdout, ended.stderr.decode().splitlines()[0]) == (2, b"", line)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["run", "-"]], ids=["piped", "dash"])
