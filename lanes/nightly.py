@@ -20,7 +20,7 @@ from lanes.errors import UsageError
 from lanes.options import build_parser, parse_out, parse_root
 from lanes.record import Json, JsonObject, Record
 from lanes.runner import EXIT_FAILED, EXIT_PASSED, EXIT_VOID
-from reports.admit import provider_ids
+from reports.admit import answer_digests, provider_ids
 from reports.history import HISTORY, append_history, read_history
 from reports.issues import LABEL, Act, night_acts
 from reports.nights import Night, chain, chain_problems, hosted_targets, last_digest, night_lines
@@ -100,16 +100,17 @@ def _lines(
     root: Path, out: Path, now: datetime, night: Night, history: Sequence[JsonObject | None]
 ) -> tuple[JsonObject, ...]:
     bundles = [bundle for folder in find_bundles(out) if (bundle := read_bundle(folder)).header.lane == "real"]
-    ids: dict[str, tuple[str, ...]] = {
-        record.record_id: _ids(record) for bundle in bundles for record in bundle.records
-    }
+    records = [record for bundle in bundles for record in bundle.records]
+    ids = {record.record_id: _of_attempts(record, provider_ids) for record in records}
+    answers = {record.record_id: _of_attempts(record, answer_digests) for record in records}
     board = load_board(out, root, now)
-    lines = night_lines(board, hosted_targets(bundles), night, ids)
+    lines = night_lines(board, hosted_targets(bundles), night, ids, answers)
     return chain(lines, last_digest([line if line is not None else {} for line in history]))
 
 
-def _ids(record: Record) -> tuple[str, ...]:
-    return tuple(found for each in (record, *attempt_records(record)) for found in provider_ids(each))
+def _of_attempts(record: Record, told: Callable[[Record], tuple[str, ...]]) -> tuple[str, ...]:
+    """What a record and each of its attempts tell."""
+    return tuple(found for each in (record, *attempt_records(record)) for found in told(each))
 
 
 def _night(text: str, now: datetime, history: Sequence[JsonObject | None]) -> str:

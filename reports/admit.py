@@ -60,13 +60,15 @@ class Admission:
     """What records are judged against: the board's subject, the committed tables, and ids seen before.
 
     Shape: trust_store is the digest of the locked trust store; used_ids are digests of provider ids that occur in
-    cassettes, scripts or earlier runs, or more than once in these records.
+    cassettes, scripts or earlier runs, or more than once in these records. earlier_answers are digests of whole answers
+    of earlier runs.
     """
 
     subject: Subject
     providers: Mapping[str, ProviderRow] = field(default_factory=dict)
     trust_store: str = ""
     used_ids: frozenset[str] = frozenset()
+    earlier_answers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,11 @@ def _refusals(record: Record, admission: Admission) -> Iterator[Refusal]:
         if broken := check(record, admission):
             code, text = broken
             yield Refusal(rule, code, text)
+
+
+def answer_digests(record: Record) -> tuple[str, ...]:
+    """The digests of the whole answers of a record, oldest first."""
+    return tuple(found for answer in record.answers if isinstance(found := answer.get("answer_digest"), str))
 
 
 def provider_ids(record: Record) -> tuple[str, ...]:
@@ -359,12 +366,12 @@ def _proof_facts(record: Record, admission: Admission) -> dict[str, object]:
         "host": "this machine" if local else host,
         "endpoint": "" if local else f"{scheme}://{host}:{port}",
         "observed_at": shown(facts.get("observed_at")),
-        "flags": _soft_flags(record, row),
+        "flags": _soft_flags(record, row, admission),
         "notes": tuple(notes),
     }
 
 
-def _soft_flags(record: Record, row: ProviderRow | None) -> tuple[str, ...]:
+def _soft_flags(record: Record, row: ProviderRow | None, admission: Admission) -> tuple[str, ...]:
     facts, model = live_facts(record), model_facts(record)
     flags: list[str] = []
     first_byte = facts.get("ttfb_ms")
@@ -376,7 +383,7 @@ def _soft_flags(record: Record, row: ProviderRow | None) -> tuple[str, ...]:
         flags.append(f"reported model {reported} is not of the family {family}")
     if facts.get("cache_headers"):
         flags.append("the response carried cache headers")
-    if facts.get("repeats_earlier_answer") is True:
+    if not admission.earlier_answers.isdisjoint(answer_digests(record)):
         flags.append("an answer is equal to one of an earlier run")
     return tuple(flags)
 

@@ -58,7 +58,12 @@ def read_used_ids(root: Path, most: int | None = None, own: Collection[str] = ()
     of these alone tells of the very same answers, not of earlier ones.
     """
     found = {each if each.startswith("sha256:") else digest_bytes(each.encode()) for each in _ids_in_cassettes(root)}
-    return frozenset(found.union(_ids_in_history(root / HISTORY, most, frozenset(own))))
+    return frozenset(found.union(_told_in_history(root / HISTORY, "provider_ids", most, frozenset(own))))
+
+
+def read_earlier_answers(root: Path, most: int | None = None, own: Collection[str] = ()) -> frozenset[str]:
+    """The digests of the answers that the history has seen; a new one that is equal byte for byte is a doubtful one."""
+    return frozenset(_told_in_history(root / HISTORY, "answers", most, frozenset(own)))
 
 
 def _ids_in_cassettes(root: Path) -> Iterator[str]:
@@ -68,13 +73,14 @@ def _ids_in_cassettes(root: Path) -> Iterator[str]:
                 yield match.group(1)
 
 
-def _ids_in_history(path: Path, most: int | None, own: frozenset[str]) -> Iterator[str]:
+def _told_in_history(path: Path, name: str, most: int | None, own: frozenset[str]) -> Iterator[str]:
+    """The texts that lines list under a name, those about bundles that are judged now left out."""
     for document in _history_lines(path, most):
-        ids, bundles = document.get("provider_ids"), document.get("bundles")
+        told, bundles = document.get(name), document.get("bundles")
         if isinstance(bundles, list) and bundles and own.issuperset(str(each) for each in bundles):
             continue
-        if isinstance(ids, list):
-            yield from (each for each in ids if isinstance(each, str))
+        if isinstance(told, list):
+            yield from (each for each in told if isinstance(each, str))
 
 
 def read_history(path: Path, most: int | None = None) -> tuple[dict[str, Json] | None, ...]:

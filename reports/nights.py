@@ -45,11 +45,16 @@ def hosted_targets(bundles: Iterable[Bundle]) -> tuple[tuple[str, str], ...]:
 
 
 def night_lines(
-    board: Board, targets: Sequence[tuple[str, str]], night: Night, provider_ids: Mapping[str, Sequence[str]]
+    board: Board,
+    targets: Sequence[tuple[str, str]],
+    night: Night,
+    provider_ids: Mapping[str, Sequence[str]],
+    answers: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, Json], ...]:
     """One line a claim and provider that the column of hosted models asks for, before they are chained.
 
-    Shape: a claim that no test of a provider speaks for has a line that says not run; provider_ids go by record.
+    Shape: a claim that no test of a provider speaks for has a line that says not run; provider_ids and answers, which
+    are digests, go by record.
     """
     column = board.column(COLUMN)
     lines: list[dict[str, Json]] = []
@@ -58,7 +63,7 @@ def night_lines(
             if COLUMN not in row.claim.lanes:
                 continue
             items = [item for item in column.items if row.claim.id in item.claim_ids and _is_of(item, provider)]
-            lines.append(_line(board, row.claim.id, provider, model, items, night, provider_ids))
+            lines.append(_line(board, row.claim.id, provider, model, items, night, provider_ids, answers))
     return tuple(lines)
 
 
@@ -104,12 +109,14 @@ def _line(
     items: Sequence[Item],
     night: Night,
     provider_ids: Mapping[str, Sequence[str]],
+    answers: Mapping[str, Sequence[str]],
 ) -> dict[str, Json]:
     status: Status = worst(item.status for item in items) if items else "not run"
     proofs = [proof for item in items for proof in item.proofs if isinstance(proof, LiveProof)]
     rate, cost = _rate(items), _cost(items)
     reasons = sorted({item.reason.code for item in items if item.reason is not None})
     ids = sorted({found for proof in proofs for found in provider_ids.get(proof.record_id, ())})
+    told = sorted({found for proof in proofs for found in answers.get(proof.record_id, ())})
     hosts = sorted({proof.host for proof in proofs})
     models = sorted({proof.model for proof in proofs})
     return {
@@ -133,6 +140,7 @@ def _line(
         "drift": [*night.drift.get(provider, ())],
         "bundles": [*board.column(COLUMN).bundles],
         "provider_ids": [*ids],
+        "answers": [*told],
     }
 
 

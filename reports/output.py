@@ -30,7 +30,7 @@ from lanes.record import Subject, digest_bytes
 from lanes.subject import current_subject
 from reports.admit import Admission, ProviderRow
 from reports.board import Board, Column, fold
-from reports.history import CASSETTES, HISTORY, read_history, read_last_seen, read_used_ids
+from reports.history import CASSETTES, HISTORY, read_earlier_answers, read_history, read_last_seen, read_used_ids
 from reports.manifest import MANIFEST, Manifest, digest_rules, render_manifest
 from reports.render.ctrf import ctrf_pieces
 from reports.render.json_board import board_pieces
@@ -156,6 +156,7 @@ def admission_for(
         providers=provider_rows(load_providers()),
         trust_store=trust_store_digest(),
         used_ids=read_used_ids(root, history_lines, own),
+        earlier_answers=read_earlier_answers(root, history_lines, own),
     )
 
 

@@ -236,9 +236,11 @@ def test_a_named_tunnel_is_accepted_and_shown(evidence: Evidence) -> None:
 
 def test_soft_doubts_are_shown_and_void_nothing(evidence: Evidence) -> None:
     row = replace(evidence.providers["acme"], model_family="n-")
-    change = with_facts(ttfb_ms=3, cache_headers=["age"], repeats_earlier_answer=True)
+    change = with_facts(ttfb_ms=3, cache_headers=["age"])
+    record = with_answer(answer_digest="sha256:seen")(change(evidence.live_record()))
+    earlier = frozenset({"sha256:seen"})
 
-    proof = admit(change(evidence.live_record()), evidence.admission(providers={"acme": row}))
+    proof = admit(record, evidence.admission(providers={"acme": row}, earlier_answers=earlier))
 
     assert isinstance(proof, LiveProof)
     assert proof.flags == (

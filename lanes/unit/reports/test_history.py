@@ -10,7 +10,7 @@ import pytest
 
 from lanes.record import digest_bytes
 from reports.board import LastSeen
-from reports.history import HISTORY, read_last_seen, read_used_ids
+from reports.history import HISTORY, read_earlier_answers, read_last_seen, read_used_ids
 
 NOW = datetime(2031, 3, 7, 2, 0, tzinfo=UTC)
 
@@ -87,6 +87,20 @@ def test_what_the_history_says_of_the_judged_bundles_alone_is_no_reuse(tmp_path:
     ]
     (tmp_path / HISTORY).write_text(history(*lines))
     assert read_used_ids(tmp_path, own=["sha256:a"]) == {"sha256:2", "sha256:3"}
+
+
+def test_the_answers_of_earlier_nights_are_known_by_their_digests_and_those_of_this_one_are_not(tmp_path: Path) -> None:
+    (tmp_path / HISTORY).parent.mkdir(parents=True)
+    lines = [
+        {**SEEN, "bundles": ["sha256:a"], "answers": ["sha256:1"]},
+        {**SEEN, "bundles": ["sha256:b"], "answers": ["sha256:2", 7]},
+        {**SEEN, "answers": None},
+        {**SEEN, "bundles": ["sha256:c"], "answers": ["sha256:3"]},
+    ]
+    (tmp_path / HISTORY).write_text(history(*lines))
+
+    assert read_earlier_answers(tmp_path, own=["sha256:a"]) == {"sha256:2", "sha256:3"}
+    assert read_earlier_answers(tmp_path, 2) == {"sha256:1", "sha256:2"}
 
 
 def test_without_recordings_and_history_no_id_is_used_up(tmp_path: Path) -> None:

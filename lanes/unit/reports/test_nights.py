@@ -38,7 +38,11 @@ def test_a_night_is_one_line_a_claim_and_provider(evidence: Evidence) -> None:
     bundles = asked(evidence, evidence.bundle(record))
 
     (line,) = night_lines(
-        evidence.fold(*bundles), hosted_targets(bundles), NIGHT, {record.record_id: ("sha256:1", "sha256:2")}
+        evidence.fold(*bundles),
+        hosted_targets(bundles),
+        NIGHT,
+        {record.record_id: ("sha256:1", "sha256:2")},
+        {record.record_id: ("sha256:3",)},
     )
 
     assert {name: value for name, value in line.items() if name != "bundles"} == {
@@ -61,6 +65,7 @@ def test_a_night_is_one_line_a_claim_and_provider(evidence: Evidence) -> None:
         "usd": "0.001320",
         "drift": ["drift-7"],
         "provider_ids": ["sha256:1", "sha256:2"],
+        "answers": ["sha256:3"],
     }
     assert len(line["bundles"]) == 1  # type: ignore[arg-type]
 
@@ -68,7 +73,7 @@ def test_a_night_is_one_line_a_claim_and_provider(evidence: Evidence) -> None:
 def test_a_night_without_a_key_says_not_run_and_names_no_provider(evidence: Evidence) -> None:
     board = evidence.fold(evidence.bundle(lane="real", not_run_code="no-key", not_run_text="set KEY", canary_start=""))
 
-    (line,) = night_lines(board, (), NIGHT, {})
+    (line,) = night_lines(board, (), NIGHT, {}, {})
 
     assert (line["provider"], line["status"], line["live"], line["usd"]) == ("", "not run", False, None)
 
