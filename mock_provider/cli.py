@@ -74,7 +74,9 @@ def _dispatch(given: list[str]) -> int:
     arguments = build_parser().parse_args(given)
     command = arguments.command
     if command == "check":
-        return check_scripts(arguments.scripts, read_limits(arguments.limit), as_json=arguments.format == "json")
+        limits = read_limits(arguments.limit)
+        as_json = arguments.format == "json"
+        return check_scripts(arguments.scripts, limits, as_json=as_json, dialects=arguments.dialect)
     if command == "explain":
         return _explain(arguments)
     if command == "new":

@@ -42,6 +42,8 @@ def build_parser() -> argparse.ArgumentParser:
     _run(commands)
     check = commands.add_parser("check", help="check scripts", description="Check scripts; exit 2 when one is wrong.")
     check.add_argument("scripts", nargs="+", type=Path, metavar="SCRIPT")
+    dialect_help = "a dialect that the scripts have to fit, beside those they name; may be given again"
+    check.add_argument("--dialect", action="append", default=[], metavar="NAME", help=dialect_help)
     _add_format(check)
     _add_limits(check)
     _explain(commands)

@@ -19,7 +19,7 @@ from mock_provider.filled import Filled
 from mock_provider.journal import Entry
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
-from mock_provider.match import Unmatched, called, explain_slow_pattern
+from mock_provider.match import Unmatched, called, explain_dialect, explain_slow_pattern
 from mock_provider.model_rules import refuse_by_facts
 from mock_provider.pace import piece_tokens, stream_waits, whole_wait
 from mock_provider.patterns import Patterns
@@ -170,6 +170,8 @@ class Decider:
         return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
 
     def _match(self, request: Request, checked: Asked, dialect: Dialect, number: int) -> Decision:
+        if self._script.dialects and dialect.name not in self._script.dialects:
+            return self._unmatched(explain_dialect(self._script, dialect.name), None, request, checked, number)
         history = History(checked.messages)
         playback = self._play.playback
         try:

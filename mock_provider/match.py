@@ -90,6 +90,15 @@ def explain_slow_pattern(script: Script, slow: PatternTooSlow) -> Unmatched:
     return Unmatched("SCRIPT_REGEX", text)
 
 
+def explain_dialect(script: Script, dialect: str) -> Unmatched:
+    """The script is written for other dialects than the request."""
+    text = (
+        f"{script.name}: the script is written for {', '.join(script.dialects)}, the request speaks {dialect} "
+        "[SCRIPT_OTHER_DIALECT]\n  fix: point the client elsewhere, or name its dialect under 'dialect'"
+    )
+    return Unmatched("SCRIPT_OTHER_DIALECT", text)
+
+
 def explain_none(script: Script, asked: Asked, number: int) -> Unmatched:
     """No conversation takes this request."""
     lines = [f"{script.name}: request {number} fits no conversation [SCRIPT_NO_CONVERSATION]"]

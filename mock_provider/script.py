@@ -23,8 +23,8 @@ _SPLIT = "split the script, or raise the limit: --limit script=SIZE"
 ScriptLike: TypeAlias = "Script | Path | str | Mapping[str, Json]"
 
 
-def load_script(path: Path | str, limits: Limits = USUAL) -> Script:
-    """Load a YAML or JSON file.
+def load_script(path: Path | str, limits: Limits = USUAL, dialects: tuple[str, ...] = ()) -> Script:
+    """Load a YAML or JSON file. Shape: dialects are those it has to fit, beside those it names.
 
     Limits: those for scripts and their pieces.
     Raises: ScriptError, also for a file that cannot be read.
@@ -39,12 +39,13 @@ def load_script(path: Path | str, limits: Limits = USUAL) -> Script:
         raise ScriptError(
             [Problem(name, error.line, error.column, "", error.what, code, error.expected, error.fix)]
         ) from None
-    return parse_script(text, name, limits)
+    return parse_script(text, name, limits, dialects)
 
 
-def parse_script(text: str, name: str = "script", limits: Limits = USUAL) -> Script:
+def parse_script(text: str, name: str = "script", limits: Limits = USUAL, dialects: tuple[str, ...] = ()) -> Script:
     """Read a script from its text; a text that begins with `{` or a name ending in .json is JSON, else YAML.
 
+    Shape: dialects as for load_script.
     Raises: ScriptError with every problem found.
     """
     if len(text) > limits.script_bytes:
@@ -52,7 +53,7 @@ def parse_script(text: str, name: str = "script", limits: Limits = USUAL) -> Scr
         raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix=_SPLIT)])
     is_yaml = name.endswith((".yaml", ".yml")) or not (name.endswith(".json") or text.lstrip().startswith("{"))
     root = parse_yaml(text, name) if is_yaml else parse_json(text, name)
-    return check_script(root, name, limits)
+    return check_script(root, name, limits, dialects)
 
 
 def build_script(content: Mapping[str, Json], name: str = "script") -> Script:

@@ -17,7 +17,8 @@ from mock_provider.fault_read import read_random
 from mock_provider.json_values import canonical_json
 from mock_provider.limits import Limits
 from mock_provider.model_read import read_models
-from mock_provider.script_fields import Fields, Findings
+from mock_provider.script_fields import Fields, Findings, near_miss
+from mock_provider.script_fit import FITS
 from mock_provider.script_source import Entries, Entry, Items, Node, Scalar, plain
 from mock_provider.step_read import Defaults, accepts_everything, read_step
 from mock_provider.steps import AnyOrder, Conversation, ModelFacts, RandomFaults, Script, Step, StreamPlan
@@ -29,6 +30,7 @@ SCRIPT_KEYS = (
     "model",
     "models",
     "flavour",
+    "dialect",
     "api_key",
     "created",
     "strict_fields",
@@ -45,14 +47,19 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAME = re.compile(NAME_PATTERN)  # it must fit a path, a header and the end of a key
 
 
-def check_script(root: Node, name: str, limits: Limits) -> Script:
-    """Turn a tree into a script. Raises: ScriptError with every problem of the file."""
+def check_script(root: Node, name: str, limits: Limits, dialects: tuple[str, ...] = ()) -> Script:
+    """Turn a tree into a script. Shape: dialects are those it has to fit, beside those it names.
+
+    Raises: ScriptError with every problem of the file.
+    """
     findings = Findings(name)
     _check_numbers(root, "", findings)
     fields = Fields(root, "", findings, SCRIPT_KEYS)
     if isinstance(root, Entries):
         _check_top(fields)
-    default = Defaults(read_stream(fields, StreamPlan()), _random(fields), limits.event_bytes)
+    own_dialects = _dialects(fields)
+    fitted = tuple(dict.fromkeys((*own_dialects, *dialects)))
+    default = Defaults(read_stream(fields, StreamPlan()), _random(fields), limits.event_bytes, fitted)
     conversations = _conversations(fields, default)
     models = read_models(fields)
     script = Script(
@@ -66,7 +73,11 @@ def check_script(root: Node, name: str, limits: Limits) -> Script:
         api_key=fields.text("api_key"),
         created=_created(fields),
         refuses_extra_fields=fields.boolean("strict_fields") or False,
+        dialects=own_dialects,
     )
+    if script.flavour != "openai" and fitted and not any(one.startswith("openai_") for one in fitted):
+        what = f"flavour '{script.flavour}' without a dialect of OpenAI"
+        fields.add("flavour", what, "SCRIPT_DIALECT", expected="no flavour, or openai_chat among the dialects")
     if script.models and script.model is not None and script.model not in script.models:
         fields.add("model", f"'{script.model}' is not in models", "SCRIPT_VALUE", expected="one of models")
     if findings.problems:
@@ -86,6 +97,21 @@ def _check_numbers(node: Node, field: str, findings: Findings) -> None:
     else:
         for entry in node.entries:
             _check_numbers(entry.value, f"{field}.{entry.key}" if field else entry.key, findings)
+
+
+def _dialects(fields: Fields) -> tuple[str, ...]:
+    """The dialects that a script is written for: one, a list, or none for any."""
+    node = fields.node("dialect")
+    given = fields.texts("dialect") or () if isinstance(node, Items) else (fields.text("dialect"),) if node else ()
+    words = [word for word in given if word is not None]
+    known = tuple(FITS)
+    for word in words:
+        if word not in FITS:
+            what = f"dialect '{word}' is unknown{near_miss(word, known)}"
+            fields.add("dialect", what, "SCRIPT_VALUE", expected=f"one or more of {', '.join(known)}")
+    if isinstance(node, Items) and not node.items:
+        fields.add("dialect", "no dialect", "SCRIPT_MISSING", expected="at least one, or no 'dialect'")
+    return tuple(dict.fromkeys(word for word in words if word in FITS))
 
 
 def _random(fields: Fields) -> RandomFaults | None:

@@ -27,6 +27,7 @@ from mock_provider.part_read import (
 )
 from mock_provider.random_faults import NAMES
 from mock_provider.script_check import CONVERSATION_KEYS, MAX_CREATED, MAX_PARALLEL, NAME_PATTERN, SCRIPT_KEYS, VERSION
+from mock_provider.script_fit import FITS
 from mock_provider.step_read import (
     FINISHES,
     GATE_KEYS,
@@ -107,6 +108,10 @@ def script_schema() -> JsonObject:
                 "description": "The only models there are; others are refused.",
             },
             "flavour": _told(_word(tuple(FLAVOURS)), "A service that speaks the OpenAI formats in a way of its own."),
+            "dialect": _told(
+                _either(_word(tuple(FITS)), {"type": "array", "minItems": 1, "items": _word(tuple(FITS))}),
+                "The dialects it is written for: what they have no place for is refused, and so are other dialects.",
+            ),
             "api_key": _told(TEXT, "The only key that is taken; any key is, without."),
             "created": _whole(0, MAX_CREATED, "Seconds since 1970 in every answer."),
             "strict_fields": _told(TRUTH, "true: unknown fields of requests are refused."),

@@ -16,6 +16,7 @@ from mock_provider.limits import Limits
 from mock_provider.part_read import check_gate_name, read_headers, read_http_error, read_parts
 from mock_provider.pieces import split_text
 from mock_provider.script_fields import Fields, Findings, near_miss
+from mock_provider.script_fit import find_misfits
 from mock_provider.script_source import Entries, Items, Node, Scalar
 from mock_provider.steps import (
     DEADLY_KINDS,
@@ -69,6 +70,7 @@ class Defaults:
     stream: StreamPlan = field(default_factory=StreamPlan)
     random: RandomFaults | None = None
     event_bytes: int = Limits().event_bytes
+    dialects: tuple[str, ...] = ()
 
 
 def read_step(node: Node, path: str, findings: Findings, number: int, defaults: Defaults) -> Step:
@@ -101,7 +103,23 @@ def read_step(node: Node, path: str, findings: Findings, number: int, defaults: 
     )
     _check_sense(step, fields)
     _check_size(step, fields, defaults.event_bytes)
+    _check_fit(step, fields, defaults.dialects)
     return step
+
+
+def _check_fit(step: Step, fields: Fields, dialects: tuple[str, ...]) -> None:
+    """Note what a dialect that the script is written for has no place for."""
+    reply = fields.node("reply")
+    parts = reply.items if isinstance(reply, Items) else (reply,) if reply is not None else ()
+    for dialect in dialects:
+        for misfit in find_misfits(step, dialect):
+            key = misfit.key if fields.has(misfit.key) else ""
+            node = fields.node(misfit.key)
+            field, mark = (fields.path(key), node.mark) if node is not None else (fields.field, fields.mark)
+            if misfit.part is not None and len(parts) == len(step.parts):
+                mark = parts[misfit.part].mark
+                field = f"{field}[{misfit.part}]" if isinstance(reply, Items) else field
+            fields.findings.add(mark, field, misfit.what, "SCRIPT_DIALECT", expected=misfit.expected)
 
 
 def _answer(fields: Fields, groups: frozenset[str]) -> tuple[tuple[Part, ...], HttpError | None]:

@@ -279,6 +279,7 @@ class Script:
     """A whole play.
 
     Shape: name is what messages call it; digest is of the content alone. facts are of those models that have limits.
+    dialects are those it is written for, none for any.
     """
 
     name: str
@@ -291,6 +292,7 @@ class Script:
     api_key: str | None = None
     created: int = 1_700_000_000
     refuses_extra_fields: bool = False
+    dialects: tuple[str, ...] = ()
 
     def gate_names(self) -> tuple[str, ...]:
         """Every gate named anywhere, each once, in order."""
