@@ -198,9 +198,10 @@ class Channels:
         """
         self._check("live")
         from lanes.live_run import claim_scope, load_live_run, provider_scope, stopped, why_spent
-        from lanes.sealed import SealedTransport
+        from lanes.sealed import SealedTransport, unasked_model
 
         row, spool = _provider(provider), self._observation.spool
+        self._observation.set_model(unasked_model(row))  # whom an item would have asked decides where it is shown
         trouble = stopped(spool, row.name)
         if trouble is not None:
             raise (NotRun if trouble.code == "budget" else Blocked)(trouble.code, trouble.text)

@@ -165,13 +165,14 @@ class SealedTransport(httpx.AsyncBaseTransport):
 
     def model_facts(self) -> JsonObject:
         """Which model was asked for and where, and which one said that it answered."""
-        first = self._exchanges[0] if self._exchanges else None
+        if not self._exchanges:
+            return unasked_model(self.provider)
+        first = self._exchanges[0]
         return {
-            "provider": self.provider.name,
-            "requested": first.body.get("model") if first else None,
+            **unasked_model(self.provider),
+            "requested": first.body.get("model"),
             "reported": next((each.spoken.model for each in self._exchanges if each.spoken.model), None),
-            "endpoint": first.wire["endpoint"] if first else None,
-            "private": self.provider.peers == "private",
+            "endpoint": first.wire["endpoint"],
         }
 
     def proof_facts(self) -> JsonObject:
@@ -261,6 +262,12 @@ class SealedTransport(httpx.AsyncBaseTransport):
             return None
         said = any(self._challenge in exchange.spoken.text for exchange in self._exchanges)
         return {"challenge": digest_bytes(self._challenge.encode()), "verified": said}
+
+
+def unasked_model(provider: Provider) -> JsonObject:
+    """What is known of a model that nobody has asked yet: whose it would be."""
+    private = provider.peers == "private"
+    return {"provider": provider.name, "requested": None, "reported": None, "endpoint": None, "private": private}
 
 
 def _shape(exchange: _Exchange) -> JsonObject:

@@ -33,17 +33,23 @@ def mark_of(step: int, kind: str, number: int) -> bytes:
 def derive_digits(script: Script, taken: Taken, marks: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """The digits of the ids with these marks, as they are spelled."""
     cursor = taken.cursor
-    seed, use = _play_hash(script.digest, cursor.conversation.name, cursor.client), b"\x1f%d" % taken.use
+    return digits_of(seed_of(script.digest, cursor.conversation.name, cursor.client), taken.use, marks)
+
+
+def digits_of(seed: hashlib._Hash, use: int, marks: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """As derive_digits, of a client's requests that was seeded before."""
+    spelled = b"\x1f%d" % use
     found: list[bytes] = []
     for mark in marks:
         digest = seed.copy()
-        digest.update(use + mark)
+        digest.update(spelled + mark)
         found.append(hexlify(digest.digest()[:ID_BYTES]))
     return tuple(found)
 
 
 @functools.lru_cache(maxsize=256)
-def _play_hash(*seed: str) -> hashlib._Hash:
+def seed_of(*seed: str) -> hashlib._Hash:
+    """What the ids of one client in one conversation have in common; nobody may add to it."""
     return hashlib.sha256("\x1f".join(seed).encode("utf-8", "surrogatepass"))
 
 
@@ -108,4 +114,13 @@ def compose_refusal(error: HttpError, source: Source, dialect: Dialect, flavour:
     return Refusal(status, "scripted", text, error.kind or kind, code, None, tuple(headers))
 
 
-__all__ = ["CopyError", "compose_refusal", "compose_reply", "derive_digits", "derive_id", "mark_of"]
+__all__ = [
+    "CopyError",
+    "compose_refusal",
+    "compose_reply",
+    "derive_digits",
+    "derive_id",
+    "digits_of",
+    "mark_of",
+    "seed_of",
+]

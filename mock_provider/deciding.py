@@ -20,6 +20,7 @@ from mock_provider.journal import Entry
 from mock_provider.json_values import Json, JsonObject, encode_json
 from mock_provider.kept import Kept
 from mock_provider.match import Unmatched, called, explain_dialect, explain_slow_pattern
+from mock_provider.metrics import Metrics
 from mock_provider.model_rules import refuse_by_facts
 from mock_provider.pace import piece_tokens, stream_waits, whole_wait
 from mock_provider.patterns import Patterns
@@ -29,6 +30,7 @@ from mock_provider.random_faults import Draw, draw, hit
 from mock_provider.redaction import Redactor
 from mock_provider.routes import SUPPORTED
 from mock_provider.spelling import KeptBody
+from mock_provider.standing import Standing, Standings
 from mock_provider.steps import Script
 from mock_provider.text_pattern import PatternTooSlow
 from mock_provider.values import value
@@ -124,11 +126,12 @@ def _refuse(refusal: Refusal, dialect: Dialect, script: Script, number: int, sec
 class Decider:
     """Decides about requests, looking at the play and changing nothing of it."""
 
-    def __init__(self, play: Play, kept: Kept) -> None:
+    def __init__(self, play: Play, kept: Kept, metrics: Metrics | None = None) -> None:
         self._play = play
         self._script = play.script
         self._kept = kept
         self._patterns = Patterns(play.script)
+        self._standings = Standings(play.script, self._patterns, metrics or Metrics())
 
     def check(self, request: Request) -> Checked:
         """What needs no place in the play."""
@@ -157,6 +160,18 @@ class Decider:
         """Whether requests that differ in the words of their last message are checked alike."""
         return caller.dialect.is_wordblind and not self._script.facts
 
+    def standing(self, caller: Caller, asked: Asked) -> Standing | None:
+        """The answer that stands for a request, if nothing else has to be decided."""
+        return self._standings.of(self._play.playback, caller, asked) if self._speaks(caller.dialect) else None
+
+    def _speaks(self, dialect: Dialect) -> bool:
+        """Whether the script is written for requests in this dialect."""
+        return not self._script.dialects or dialect.name in self._script.dialects
+
+    def forget(self) -> None:
+        """Forget the answers that stand: the play begins again."""
+        self._standings.forget()
+
     def decide(self, request: Request, checked: Checked) -> Decision:
         """Decide, as the play stands now."""
         number = self._play.number + 1
@@ -170,7 +185,7 @@ class Decider:
         return Decision(plan_whole(head_of(200, JSON_TYPE), encode_json(checked)), Note(), matched=True)
 
     def _match(self, request: Request, checked: Asked, dialect: Dialect, number: int) -> Decision:
-        if self._script.dialects and dialect.name not in self._script.dialects:
+        if not self._speaks(dialect):
             return self._unmatched(explain_dialect(self._script, dialect.name), None, request, checked, number)
         history = History(checked.messages)
         playback = self._play.playback

@@ -105,13 +105,21 @@ class Expect:
     absent: tuple[JsonPath, ...] = ()
     is_stream: bool | None = None
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether no regular expression has to be searched for, which may take its time."""
+        return all(rule is None or rule.pattern is None for rule in self._rules())
+
     def group_names(self) -> frozenset[str]:
         """Names of the groups that `{{match.NAME}}` may copy."""
+        return frozenset(name for rule in self._rules() if rule and rule.pattern for name in rule.pattern.group_names())
+
+    def _rules(self) -> list[TextRule | None]:
         rules = [self.system, self.last_user, self.user, self.any_message, self.model]
         rules += [result.text for result in self.results]
         rules += [rule for _, rule in self.headers]
         rules += [rule.text for _, rule in self.values]
-        return frozenset(name for rule in rules if rule and rule.pattern for name in rule.pattern.group_names())
+        return rules
 
 
 @value

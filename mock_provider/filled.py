@@ -24,8 +24,8 @@ class Pattern:
     id, the last header of head is a template for the first of the digits, which the body then leaves out. marks are
     what tells the ids of one request apart, offsets what is added to the count of the input. said is what clients send
     back of it, own_calls are those of its calls that have an id of the script's own. spelled_bytes is the size of the
-    body without its counts, count_format spells those alone. spelled are whole answers as templates, by whatever else
-    they depend on; who spells them keeps them here.
+    body without its counts, count_format spells those alone. is_for_all says that it holds for any count of the input.
+    spelled are whole answers as templates, by whatever else they depend on; who spells them keeps them here.
     """
 
     text: bytes
@@ -37,6 +37,7 @@ class Pattern:
     own_calls: frozenset[int]
     spelled_bytes: int
     count_format: bytes
+    is_for_all: bool
     spelled: dict[Hashable, bytes] = field(default_factory=dict)
 
 

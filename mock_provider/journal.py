@@ -9,9 +9,10 @@ import errno
 import json
 import os
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from mock_provider.errors import UsageError
 from mock_provider.filled import Filled
@@ -121,16 +122,52 @@ class Entry:
         return f"#{self.number} {self.method} {self.path} → {self.status or '-'}{who}{step}, {self.end}{told}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """What entries of answers that stand have in common.
+
+    Shape: first is one of them without what a Row says; fill gives the answer of a use, with a count of the input;
+    tells_length says that the requests have a content-length.
+    """
+
+    first: Entry
+    fill: Callable[[int, int], Filled]
+    tells_length: bool
+
+
+# An entry that nobody has looked at yet: what it has in common with others, its number, the use and the count of the
+# input that its answer was filled for, the body and its length. Ten thousand of these are kept, and made and freed with
+# every request; an entry is ten times as much.
+Row: TypeAlias = "tuple[Alike, int, int, int, KeptBody, int]"
+
+
+def _read_row(row: Row) -> Entry:
+    alike, number, use, counted, kept_body, length_bytes = row
+    return replace(
+        alike.first,
+        number=number,
+        kept_body=kept_body,
+        length_bytes=length_bytes if alike.tells_length else None,
+        filled=alike.fill(use, counted),
+    )
+
+
+def _number_of(item: Entry | Row) -> int:
+    return item[1] if isinstance(item, tuple) else item.number
+
+
 class Journal:
     """All entries, oldest first, bounded.
 
     Shape: has_file tells whether finished entries are written somewhere; failure says why the file takes no more.
+    One thread adds, any may read.
     Limits: MAX_ENTRIES entries and MAX_BODY_BYTES of bodies; `dropped` counts entries that had to go.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._entries: deque[Entry] = deque()
-        self._with_body: deque[Entry] = deque()
+        self._entries: deque[Entry | Row] = deque()
+        self._with_body: deque[Entry | Row] = deque()
+        self._looked_at: dict[int, Entry] = {}  # rows that somebody has read, by their numbers
         self._bodies = Shelf()
         self._path = path
         self.has_file = path is not None
@@ -147,30 +184,36 @@ class Journal:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Everything kept."""
-        return tuple(self._entries)
+        return tuple([self._entry(item) for item in tuple(self._entries)])
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __getitem__(self, at: int) -> Entry:
-        return self._entries[at]
+        return self._entry(self._entries[at])
+
+    def _entry(self, item: Entry | Row) -> Entry:
+        if not isinstance(item, tuple):
+            return item
+        number = item[1]
+        return self._looked_at.get(number) or self._looked_at.setdefault(number, _read_row(item))
 
     def numbered(self, number: int) -> Entry | None:
         """The entry of one request, if it is still there; they are numbered one after the other."""
-        at = number - self._entries[0].number if self._entries else -1
-        return self._entries[at] if 0 <= at < len(self._entries) else None
+        at = number - _number_of(self._entries[0]) if self._entries else -1
+        return self[at] if 0 <= at < len(self._entries) else None
 
     def of(self, conversation: str) -> tuple[Entry, ...]:
         """The entries of one conversation."""
-        return tuple(entry for entry in self._entries if entry.conversation == conversation)
+        return tuple(entry for entry in self.entries if entry.conversation == conversation)
 
     def bodies(self) -> tuple[Json, ...]:
         """The request bodies in order of arrival."""
-        return tuple(entry.body for entry in self._entries)
+        return tuple(entry.body for entry in self.entries)
 
     def text(self) -> str:
         """All entries, one line each, for failure messages."""
-        lines = [str(entry) for entry in self._entries]
+        lines = [str(entry) for entry in self.entries]
         if self.dropped:
             lines.insert(0, f"({self.dropped} older requests were dropped)")
         return "\n".join(lines) or "(no request arrived)"
@@ -188,23 +231,44 @@ class Journal:
 
     def add(self, entry: Entry) -> None:
         """Keep a new entry."""
-        self._entries.append(entry)
+        self._add(entry, entry.kept_body)
+
+    def add_row(self, row: Row) -> None:
+        """Keep a new entry that is like others."""
+        self._add(row, row[4])
+
+    def _add(self, item: Entry | Row, kept_body: KeptBody) -> None:
+        entries = self._entries
+        entries.append(item)
         while self._waiting:
             self._waiting.pop().open()
-        if entry.kept_body is not None:
-            self._with_body.append(entry)
-            self._bodies.add(entry.kept_body)
-        while self._bodies.size_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
-            self._drop_body(self._with_body.popleft())
-        if len(self._entries) > MAX_ENTRIES:
-            oldest = self._entries.popleft()
-            self.dropped += 1
-            if self._with_body and self._with_body[0] is oldest:
+        if kept_body is not None:
+            self._with_body.append(item)
+            self._bodies.add(kept_body)
+            while self._bodies.size_bytes > MAX_BODY_BYTES and len(self._with_body) > 1:
                 self._drop_body(self._with_body.popleft())
+        if len(entries) > MAX_ENTRIES:
+            self._drop_oldest()
 
-    def _drop_body(self, entry: Entry) -> None:
-        self._bodies.take(entry.kept_body or b"")
-        entry.kept_body = None
+    def _drop_oldest(self) -> None:
+        number = _number_of(self._entries.popleft())
+        self.dropped += 1
+        if self._with_body and _number_of(self._with_body[0]) == number:
+            oldest = self._with_body.popleft()
+            self._bodies.take((oldest[4] if isinstance(oldest, tuple) else oldest.kept_body) or b"")
+        if self._looked_at:
+            self._looked_at.pop(number, None)
+
+    def _drop_body(self, item: Entry | Row) -> None:
+        if isinstance(item, tuple):
+            alike, number, use, counted, kept_body, length_bytes = item
+            self._entries[number - _number_of(self._entries[0])] = alike, number, use, counted, None, length_bytes
+            entry = self._looked_at.get(number)
+        else:
+            entry, kept_body = item, item.kept_body
+        self._bodies.take(kept_body or b"")
+        if entry is not None:
+            entry.kept_body = None
 
     def close_entry(self, entry: Entry) -> None:
         """Write a finished entry to the file, if there is one."""
@@ -225,5 +289,6 @@ class Journal:
         """Forget everything kept; a file keeps what it has."""
         self._entries.clear()
         self._with_body.clear()
+        self._looked_at.clear()
         self._bodies.clear()
         self.dropped = 0

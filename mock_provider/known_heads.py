@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mock_provider.caller import Caller
-from mock_provider.delivery import Framing
+from mock_provider.framing import Framing
 from mock_provider.http_head import MAX_LENGTH_DIGITS, CutLines, read_head
 from mock_provider.mock import Mock
 

@@ -99,6 +99,13 @@ def explain_dialect(script: Script, dialect: str) -> Unmatched:
     return Unmatched("SCRIPT_OTHER_DIALECT", text)
 
 
+def explain_stuck(script: Script, gate: str, waited_s: float, who: tuple[int, str, int] | None) -> str:
+    """An answer waited at a gate that nobody opened. Shape: who is its request, conversation and step."""
+    number, conversation, step = who or (0, "", 0)
+    what = f"request {number} waited {waited_s:g} s at gate '{gate}' of step {step}"
+    return f"{called(script, conversation)}: {what} [GATE_NEVER_OPENED]\n  fix: open the gate in the test"
+
+
 def explain_none(script: Script, asked: Asked, number: int) -> Unmatched:
     """No conversation takes this request."""
     lines = [f"{script.name}: request {number} fits no conversation [SCRIPT_NO_CONVERSATION]"]

@@ -17,12 +17,25 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "mock_provider"
 
 
+class Tally:
+    """How many answers of one kind were sent whole. Shape: whoever counts sees to it that nobody else does."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Metrics:
-    """Counters that only grow, whatever becomes of the journal; one lock for all of them."""
+    """Counters that only grow, whatever becomes of the journal; one lock for all of them.
+
+    Shape: tallies are of answers in the usual way, which the engine counts under its own lock.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requests: dict[tuple[str, int, str], int] = {}
+        self._tallies: dict[tuple[str, int, str], Tally] = {}
         self._pieces = 0
         self._finished = 0
 
@@ -35,10 +48,22 @@ class Metrics:
             self._pieces += entry.pieces_sent
             self._finished += 1
 
+    def tally(self, dialect: str, status: int) -> Tally:
+        """The tally of whole answers of a dialect with a status, each of one piece."""
+        with self._lock:
+            return self._tallies.setdefault((dialect, status, "complete"), Tally())
+
     def text(self, verdict: Verdict, gates: Iterable[Gate], *, arrived: int, dropped: int) -> str:
         """Everything in the text form. Shape: arrived counts all requests, dropped those that the journal forgot."""
         with self._lock:
-            requests, pieces, finished = sorted(self._requests.items()), self._pieces, self._finished
+            counted, pieces, finished = dict(self._requests), self._pieces, self._finished
+            for key, tally in self._tallies.items():
+                count = tally.count
+                if count:
+                    counted[key] = counted.get(key, 0) + count
+                pieces += count
+                finished += count
+        requests = sorted(counted.items())
         lines = [
             *_family("requests_total", "counter", "Requests whose answer is over."),
             *(

@@ -19,13 +19,14 @@ from mock_provider.errors import UsageError, VerdictError
 from mock_provider.exchange import Exchange
 from mock_provider.faults import Plan, plan_whole
 from mock_provider.filled import Filled
+from mock_provider.framing import Framing, spell_filled
 from mock_provider.gates import Gate, Latch
 from mock_provider.incoming import Incoming
 from mock_provider.journal import Entry, Journal
 from mock_provider.json_values import Json
 from mock_provider.kept import Kept
 from mock_provider.limits import Limits
-from mock_provider.match import called
+from mock_provider.match import explain_stuck
 from mock_provider.metrics import Metrics
 from mock_provider.play import Play
 from mock_provider.questions import Questions
@@ -37,6 +38,7 @@ from mock_provider.sharing.events import Arrived, AtGate, Ended, Event, KeptChan
 from mock_provider.sharing.link import Link
 from mock_provider.sharing.log import EventLog, LinkLostError
 from mock_provider.spelling import KeptBody
+from mock_provider.standing import give
 from mock_provider.steps import Script
 from mock_provider.succession import Scene, Succession
 from mock_provider.verdict import Verdict
@@ -79,7 +81,8 @@ class Mock:
         self._round = 0
         self._kept = Kept(told=None if self._link is None else self._tell_kept)
         self._callers = Callers(self.script)
-        self._decider = Decider(self._play, self._kept)
+        self._decider = Decider(self._play, self._kept, self.metrics)
+        self._is_watched = log is not None or self.journal.has_file  # entry by entry, as each comes to its end
         self._questions = Questions(self.limits.body_bytes)
         self._gates: dict[str, Gate] = {}
         self._make_gates()
@@ -163,6 +166,7 @@ class Mock:
         self._earlier.clear()
         self._kept.clear()
         self._questions.forget()
+        self._decider.forget()
         self.journal.clear()
         self._make_gates()
         for gate in gates:
@@ -180,7 +184,7 @@ class Mock:
             self._earlier.leave(Scene(self._play, self._decider))
             self.script = following
             self._play = Play(following, remembers=True, number=self._play.number)
-            self._decider = Decider(self._play, self._kept)
+            self._decider = Decider(self._play, self._kept, self.metrics)
             self._callers = Callers(following)
             self._questions.forget()
             waiting = {name: gate for name, gate in self._gates.items() if gate.waiting}
@@ -195,11 +199,8 @@ class Mock:
 
     def gate_stuck(self, gate: Gate, entry: Entry | None) -> None:
         """A face reports that a gate stayed shut for the whole time limit."""
-        number = entry.number if entry else 0
-        where = called(self.script, entry.conversation or "") if entry else self.script.name
-        step = entry.step if entry else 0
-        what = f"request {number} waited {self.gate_timeout_s:g} s at gate '{gate.name}' of step {step}"
-        line = f"{where}: {what} [GATE_NEVER_OPENED]\n  fix: open the gate in the test"
+        who = (entry.number, entry.conversation or "", entry.step or 0) if entry else None
+        line = explain_stuck(self.script, gate.name, self.gate_timeout_s, who)
         with self._lock:
             if self._link is not None:
                 self._link.tell(Stuck(line))
@@ -238,19 +239,21 @@ class Mock:
                 return self._answer_in_company(caller, body, self._link)
             question = self._questions.of(caller, body, self._decider)
             decision = self._decider.decide(question.request, question.checked)
-            entry = decision.entry(caller, len(body), question.kept_body)
-            return self._carry_out_entry(decision, entry, self._play)
+            return self._carry_out(decision, caller, len(body), question.kept_body)
 
-    def answer_at_once(self, caller: Caller, body: bytes) -> Exchange | Filled:
+    def answer_at_once(self, caller: Caller, body: bytes, framing: Framing) -> Exchange | bytes:
         """Answer one request of a caller, for a face that sends a filled answer whole and at once.
 
-        Shape: as answer. A filled answer is noted as complete before it leaves: who has read it may look at the
-        journal.
+        Shape: as answer; bytes are all of it, as they go over the wire. Such an answer is noted as complete before it
+        leaves: who has read it may look at the journal.
         """
         if not caller.is_player or self._link is not None or self._earlier:
             return self.answer(caller, body)
         with self._lock:
-            question = self._questions.of(caller, body, self._decider)
+            ask = self._questions.of if self._is_watched else self._questions.due
+            question = ask(caller, body, self._decider)
+            if isinstance(question, tuple):
+                return give(question, len(body), framing, self._play, self.journal)
             decision = self._decider.decide(question.request, question.checked)
             entry = decision.entry(caller, len(body), question.kept_body)
             answer = decision.answer
@@ -261,7 +264,11 @@ class Mock:
             entry.end = "complete"
             self.journal.add(entry)
         self._finished(entry)
-        return answer
+        return spell_filled(answer, framing)
+
+    def knows(self, caller: Caller, body: bytes) -> bool:
+        """Whether a request came before and is remembered, so that a face may remember it, too."""
+        return self._questions.knows(caller, body)
 
     def _answer_in_company(self, caller: Caller, body: bytes, link: Link) -> Exchange:
         """Answer as one of several workers: decide again whenever another one was faster."""
@@ -335,12 +342,7 @@ class Mock:
             return self._carry_out(decision, caller, size_bytes, None)
 
     def _carry_out(
-        self,
-        decision: Decision,
-        caller: Caller,
-        size_bytes: int,
-        kept_body: KeptBody,
-        play: Play | None = None,
+        self, decision: Decision, caller: Caller, size_bytes: int, kept_body: KeptBody, play: Play | None = None
     ) -> Exchange:
         entry = decision.entry(caller, size_bytes, kept_body)
         return self._carry_out_entry(decision, entry, play or self._play)

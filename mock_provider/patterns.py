@@ -62,13 +62,13 @@ class Patterns:
             if pattern is None:
                 pattern = known.get((*key, counted))
         if pattern is None:
-            pattern, is_for_all = self._render(taken, asked, dialect, counted)
+            pattern = self._render(taken, asked, dialect, counted)
             if self._count >= MAX_PATTERNS:
                 self._count = 0
                 known = {}
                 self._known = {place: known}
             self._count += 1
-            known[key if is_for_all else (*key, counted)] = pattern
+            known[key if pattern.is_for_all else (*key, counted)] = pattern
         return Filled(pattern, derive_digits(self._script, taken, pattern.marks), counted)
 
     def _of(self, place: tuple[str, int], step: Step) -> _Of | None:
@@ -133,21 +133,29 @@ class Patterns:
         )
         return replace(said, calls=calls, digest=b"")
 
-    def _render(self, taken: Taken, asked: Asked, dialect: Dialect, counted: int) -> tuple[Pattern, bool]:
-        """Render an answer once. Shape: the pattern, and whether it is one for any count of the input."""
+    def _render(self, taken: Taken, asked: Asked, dialect: Dialect, counted: int) -> Pattern:
+        """Render an answer once, if possible for any count of the input."""
         reply = compose_reply(self._script, taken, asked, dialect)
         text = dialect.whole(asked, reply).decode("utf-8", "surrogatepass")
         if counted and reply.counts is not None:
             other = replace(reply, counts=replace(reply.counts, input=_TELLING))
             telling = dialect.whole(asked, other).decode("utf-8", "surrogatepass")
-            pattern = self._pattern(telling, reply, taken, asked, dialect, has_counts=True)
+            pattern = self._pattern(telling, reply, taken, asked, dialect, has_counts=True, is_for_all=True)
             filled = Filled(pattern, derive_digits(self._script, taken, pattern.marks), counted)
             if filled.body() == text.encode("utf-8", "surrogatepass"):
-                return pattern, True
-        return self._pattern(text, reply, taken, asked, dialect, has_counts=False), not counted
+                return pattern
+        return self._pattern(text, reply, taken, asked, dialect, has_counts=False, is_for_all=not counted)
 
     def _pattern(
-        self, text: str, reply: Reply, taken: Taken, asked: Asked, dialect: Dialect, *, has_counts: bool
+        self,
+        text: str,
+        reply: Reply,
+        taken: Taken,
+        asked: Asked,
+        dialect: Dialect,
+        *,
+        has_counts: bool,
+        is_for_all: bool,
     ) -> Pattern:
         """Make a template of an answer. With has_counts, what looks like a count behind all ids is taken for one."""
         ids: dict[str, tuple[str, int]] = {reply.id: (dialect.id_kind, 0)}
@@ -182,6 +190,7 @@ class Patterns:
             own_calls=frozenset(own),
             spelled_bytes=len(spelled % filler) - len(offsets),
             count_format=b"%d" * len(offsets),
+            is_for_all=is_for_all,
         )
 
 

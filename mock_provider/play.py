@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mock_provider.playback import Playback
+from mock_provider.playback import Cursor, Playback
 from mock_provider.random_faults import say_seeds
-from mock_provider.steps import Script
+from mock_provider.steps import Script, Step
 from mock_provider.values import value
 from mock_provider.verdict import Verdict
 
@@ -46,6 +46,12 @@ class Play:
         self._unmatched: list[str] = []
         self._invalid: list[str] = []
         self._stuck: list[str] = []
+
+    def use(self, cursor: Cursor, step: Step) -> int:
+        """Change what a request changed that nothing but its client's step had to be looked at for. Shape: as apply."""
+        self.number += 1
+        self.playback.use(cursor, step)
+        return self.number
 
     def apply(self, note: Note) -> int:
         """Change what a request changed. Shape: the number of the request, counted from 1."""

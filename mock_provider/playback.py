@@ -166,6 +166,15 @@ class Playback:
                 return min(cursors, key=lambda cursor: cursor.requests) if is_one else None
         return None
 
+    def begun(self, naming: Naming | None) -> Cursor | None:
+        """The cursor of a client that is told by its name alone; None where more has to be looked at, or it is new."""
+        if self.remembers:
+            return None
+        if naming is None:
+            return self._cursors[self._open[0].name].get("")
+        cursors = self._cursors.get(naming.conversation)
+        return None if cursors is None else cursors.get(naming.client)
+
     def take(self, cursor: Cursor, asked: Asked) -> Taken | Unmatched:
         """The next step that accepts the request."""
         request = cursor.requests + 1
@@ -235,11 +244,11 @@ class Playback:
         if item != cursor.item:
             cursor.item, cursor.uses, cursor.taken, cursor.full = item, 0, {}, 0
         here = cursor.conversation.items[item]
-        cursor.requests += 1
         if isinstance(here, Step):
-            cursor.uses += 1
-            is_over = here.repeat is not None and cursor.uses >= here.repeat
+            self.use(cursor, here)
+            is_over = False
         else:
+            cursor.requests += 1
             count = cursor.taken[step] = cursor.taken.get(step, 0) + 1
             cursor.full += count == (here.steps[step - here.steps[0].number].repeat or 1)
             is_over = cursor.full == len(here.steps)
@@ -247,6 +256,13 @@ class Playback:
             cursor.item, cursor.uses, cursor.taken, cursor.full = item + 1, 0, {}, 0
         if self.remembers:
             self._remember(cursor, history)
+
+    def use(self, cursor: Cursor, step: Step) -> None:
+        """Use the step up at which a cursor stands, once."""
+        cursor.requests += 1
+        cursor.uses += 1
+        if step.repeat is not None and cursor.uses >= step.repeat:
+            cursor.item, cursor.uses, cursor.taken, cursor.full = cursor.item + 1, 0, {}, 0
 
     def note_lot(self, conversation: str, client: str, step: int, history: str | None, *, is_hit: bool) -> None:
         """Count a lot. A request that was hit used nothing up, and the next try is known as its continuation."""

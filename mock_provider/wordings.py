@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from mock_provider.asked import Asked, AskedMessage
 from mock_provider.caller import Caller
+from mock_provider.standing import Standing
 
 MAX_KNOWN = 256  # each some KB; more than the clients of any test
 _MARK = b'"content":'
@@ -34,6 +35,17 @@ def cut_body(body: bytes) -> Cut | None:
     return body[:start], body[start:end], body[end:]
 
 
+class Wording:
+    """A request that was read. Shape: spelled are its words; standing is what it gets, if that stands for any words."""
+
+    __slots__ = ("asked", "spelled", "standing")
+
+    def __init__(self, asked: Asked, spelled: bytes) -> None:
+        self.asked = asked
+        self.spelled = spelled
+        self.standing: Standing | None = None
+
+
 class Wordings:
     """Requests by what stands around their words.
 
@@ -42,26 +54,30 @@ class Wordings:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Caller, bytes, bytes], tuple[Asked, bytes]] = {}
+        self._known: dict[tuple[Caller, bytes, bytes], Wording] = {}
 
-    def find(self, caller: Caller, cut: Cut, size_bytes: int) -> tuple[Asked, bool] | None:
-        """The request that an earlier one would be with these words, and whether it had them."""
+    def of(self, caller: Caller, cut: Cut) -> Wording | None:
+        """The earlier request of which this is one with other words, or the same; None where they are to be read."""
         before, spelled, after = cut
         known = self._known.get((caller, before, after))
-        if known is None:
-            return None
-        asked, said = known
-        if spelled == said:
-            return asked, True
+        if known is None or spelled == known.spelled:
+            return known
         if caller.secrets.may_hide(spelled):
             return None
+        return known
+
+    def reword(self, known: Wording, caller: Caller, spelled: bytes, size_bytes: int) -> Asked | None:
+        """The request that an earlier one would be with these words."""
+        asked, said = known.asked, known.spelled
+        if spelled == said:
+            return asked
         words = spelled.decode("ascii")
         longer = len(spelled) - len(said)
         sent = asked.body["messages"]
         if not isinstance(sent, list) or not isinstance(sent[-1], dict):
             return None
         size = asked.said_bytes
-        reworded = Asked(
+        return Asked(
             asked.dialect,
             asked.model,
             (*asked.messages[:-1], AskedMessage("user", (words,))),
@@ -76,7 +92,6 @@ class Wordings:
             None if size is None else size + longer,
             asked.has_call_ids,
         )
-        return reworded, False
 
     def learn(self, caller: Caller, cut: Cut, asked: Asked) -> None:
         """Remember a request that was read, if its words are those of its last message and nothing looks at them."""
@@ -88,7 +103,7 @@ class Wordings:
         if isinstance(sent[-1], dict) and sent[-1].get("content") == words:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            self._known[caller, before, after] = asked, spelled
+            self._known[caller, before, after] = Wording(asked, spelled)
 
     def forget(self) -> None:
         """Forget all of them."""

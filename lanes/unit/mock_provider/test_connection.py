@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mock_provider.doorkeeper import Doorkeeper
+from mock_provider.http_head import cut_with_h11
 from mock_provider.limits import Limits
 from mock_provider.mock import Mock
 from mock_provider.replies import gate, script, step, text
@@ -31,6 +33,22 @@ def address(mock: Mock) -> tuple[str, int]:
 
 
 Connect = Callable[[Mock], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+class Wire(asyncio.Transport):
+    """A transport that takes everything."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Take note of nothing."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        """Take it."""
+
+    def abort(self) -> None:
+        """Be closed already."""
 
 
 async def end(writer: asyncio.StreamWriter) -> None:
@@ -271,3 +289,31 @@ async def test_a_client_that_leaves_a_stream_sent_again_is_noted_with_what_it_go
     assert gone.end == f"client gone at piece {gone.pieces_sent}"
     assert 0 < gone.pieces_sent < 3_000
     assert len(gone.reply_digest) == 64
+
+
+async def test_a_request_that_comes_again_to_the_byte_is_answered_anew_each_time() -> None:
+    async with serve(script(step("hi", repeat="forever"))) as mock:
+        reader, writer = await asyncio.open_connection(*address(mock))
+        answers: list[str] = []
+        for _ in range(5):
+            writer.write(REQUEST)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            answers.append(str(json.loads(await reader.readexactly(length))["id"]))
+        await end(writer)
+        assert len(set(answers)) == 5
+        assert [entry.number for entry in mock.journal.entries] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_kept"), [("nothing to hide", True), ("my key is sk-0123456789abcdef", False)], ids=["plain", "secret"]
+)
+def test_a_request_is_remembered_to_the_byte_only_where_no_secret_is_in_its_body(words: str, is_kept: bool) -> None:
+    doorkeeper = Doorkeeper(Mock(script(step("hi", repeat="forever"))), cut_with_h11)
+    connection = doorkeeper.connection()
+    connection.connection_made(Wire())
+    data = json.dumps({"model": "m", "messages": [{"role": "user", "content": words}]}).encode()
+    for _ in range(4):
+        connection.data_received(HEAD.format(len(data)).encode() + data)
+    assert (connection._frame != b"") is is_kept
+    doorkeeper.close()
