@@ -82,6 +82,10 @@ def test_status_30_a_rejected_key_blocks_every_claim_after_one_request(live: Liv
 
     assert (ended.exit_code, len(live.stand_in.requests)) == (4, 1)
     assert reasons(live) == [("blocked", "credential-rejected")] * 3
+    assert [live.cell("journey.fix-test", column)["words"].partition(":")[0] for column in (COLUMN, "real")] == [
+        "blocked",
+        "not run",
+    ]
     assert "stand-in: blocked (credential-rejected): the provider answered 401 [PREFLIGHT]" in ended.stdout
     assert "HTTPS_PROXY" in next(line for line in ended.stdout.splitlines() if line.startswith("not used, "))
     assert not any(line.startswith("journey") and "passed" in line for line in ended.stdout.splitlines())
