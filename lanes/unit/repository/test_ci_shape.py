@@ -118,6 +118,42 @@ def test_the_parts_of_a_lane_are_parts_of_one_run() -> None:
     assert "--require-depth D3" in command
 
 
+def live_job(job: str) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    """A job of the nightly run against models, the command that runs its lane, and what it uploads."""
+    body = load("nightly-real.yml")["jobs"][job]
+    (command,) = [step["run"] for step in body["steps"] if f"tox -e {job} --skip-pkg-install" in step.get("run", "")]
+    (upload,) = [step for step in body["steps"] if "upload-artifact@" in step.get("uses", "")]
+    return body, command, upload
+
+
+@pytest.mark.parametrize("job", ["real", "real-local"])
+def test_every_night_both_kinds_of_models_are_asked_and_what_came_of_it_is_published(job: str) -> None:
+    body, _command, upload = live_job(job)
+    published = [step for step in body["steps"] if "GITHUB_STEP_SUMMARY" in step.get("run", "")]
+
+    assert ("needs" in body, "if" in body) == (False, False)
+    assert (upload["if"], upload["with"]["if-no-files-found"]) == ("always()", "error")
+    assert [step["if"] for step in published] == ["always()"]
+    assert ["--notest" in step.get("run", "") for step in body["steps"]].count(True) == 1
+
+
+def test_hosted_models_are_required_to_answer_and_the_step_that_asks_them_alone_sees_a_key() -> None:
+    body, command, _upload = live_job("real")
+    with_keys = [step["run"] for step in body["steps"] if "secrets." in str(step.get("env", {}))]
+
+    assert (with_keys, "--require-live" in command) == ([command], True)
+
+
+def test_the_local_model_is_asked_behind_a_wall_and_without_a_secret() -> None:
+    body, command, upload = live_job("real-local")
+
+    assert "secrets." not in str(body)
+    assert "--require-depth D3" in command
+    assert "--require-live" not in command  # its pass never stands for a hosted one
+    assert any(step.get("run") == "git diff --exit-code" for step in body["steps"])
+    assert upload["with"]["path"] == "reports/out/*/real-local"
+
+
 @pytest.mark.parametrize("job", ["lane", "offline-clients"])
 def test_a_lane_uploads_its_bundle_whatever_came_of_it_and_leaves_the_tree_as_it_was(job: str) -> None:
     found = [step for name, step in steps("ci.yml") if name == job]
