@@ -17,7 +17,6 @@ from mock_provider.checking import check_scripts
 from mock_provider.cli_arguments import COMMANDS, build_parser
 from mock_provider.doorkeeper import allow_many_files
 from mock_provider.errors import MockError, UsageError
-from mock_provider.explaining import explain, explanation_json, explanation_text, read_request
 from mock_provider.limit_words import read_limits
 from mock_provider.limits import Limits
 from mock_provider.mock import Mock
@@ -214,6 +213,8 @@ def _make_mock(arguments: argparse.Namespace, *, may_change: bool = False) -> tu
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    from mock_provider.explaining import explain, explanation_json, explanation_text, read_request
+
     limits = read_limits(arguments.limit)
     script = load_script(arguments.script, limits)
     try:

@@ -15,7 +15,7 @@ from mock_provider.limits import Limits
 from mock_provider.named_files import TooLargeError, UnreadableError, read_named
 from mock_provider.script_check import check_script
 from mock_provider.script_json import parse_json
-from mock_provider.script_source import from_plain, parse_yaml
+from mock_provider.script_source import Node, from_plain
 from mock_provider.steps import Script
 
 USUAL = Limits()
@@ -52,8 +52,14 @@ def parse_script(text: str, name: str = "script", limits: Limits = USUAL, dialec
         what = f"{len(text)} characters are more than {limits.script_bytes}"
         raise ScriptError([Problem(name, 0, 0, "", what, "SCRIPT_SIZE", fix=_SPLIT)])
     is_yaml = name.endswith((".yaml", ".yml")) or not (name.endswith(".json") or text.lstrip().startswith("{"))
-    root = parse_yaml(text, name) if is_yaml else parse_json(text, name)
+    root = _parse_yaml(text, name) if is_yaml else parse_json(text, name)
     return check_script(root, name, limits, dialects)
+
+
+def _parse_yaml(text: str, name: str) -> Node:
+    from mock_provider.script_yaml import parse_yaml  # a script in JSON, or built in Python, does without its library
+
+    return parse_yaml(text, name)
 
 
 def build_script(content: Mapping[str, Json], name: str = "script") -> Script:

@@ -186,7 +186,7 @@ def test_every_tag_that_a_script_would_ignore_is_refused() -> None:
 
 
 def test_aliases_that_multiply_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mock_provider.script_source.MAX_NODES", 10_000)
+    monkeypatch.setattr("mock_provider.script_yaml.MAX_NODES", 10_000)
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, 9)]
     with pytest.raises(ScriptError, match="more than 10000 values"):
