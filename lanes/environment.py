@@ -110,6 +110,7 @@ def build_environment(
         allowed = {provider.key for provider in providers}
         kept.update({name: environ[name] for name in keys & allowed})
     hosts = (server,) if policy.network == "local" else tuple(provider.host for provider in providers)
+    tunnels = tuple(each.tunnel.rpartition(":")[0] for each in providers if each.tunnel)
     paths = [str(STARTUP_FOLDER), *filter(None, [environ.get("PYTHONPATH")])]
     secrets = frozenset(environ[name].strip() for name in keys if len(environ[name].strip()) >= MIN_SECRET_CHARS)
     variables = kept | {
@@ -126,7 +127,9 @@ def build_environment(
         SPOOL_VARIABLE: str(spool),
         PACKAGE_VARIABLE: package,
         OUTER_VARIABLE: outside,
-        GUARD_VARIABLE: encode_rule(policy.name, policy.network, refused_modules(policy), (*hosts, *addresses)),
+        GUARD_VARIABLE: encode_rule(
+            policy.name, policy.network, refused_modules(policy), (*hosts, *tunnels, *addresses)
+        ),
     }
     return LaneEnvironment(variables, len(keys - kept.keys()), secrets)
 

@@ -87,18 +87,26 @@ class Hosted:
 
 
 def private_addresses(targets: Sequence[LiveTarget], providers: Sequence[Provider]) -> tuple[str, ...]:
-    """Where the names of the private endpoints that are asked lead to now, as ADDRESS:PORT.
+    """Where the names of the private endpoints and of the tunnels that are asked lead to now, as ADDRESS:PORT.
 
-    Shape: a name that leads nowhere has none; whoever asks it then says so.
+    Shape: a name that leads nowhere has none; whoever asks it then says so. Behind a tunnel the endpoint itself is not
+    looked up: the tunnel does that.
     """
     asked = {each.provider for each in targets}
     found: set[str] = set()
     for each in providers:
-        if each.name in asked and each.peers == "private":
+        host, port = _first_stop(each)
+        if each.name in asked and (each.tunnel or each.peers == "private"):
             with contextlib.suppress(OSError):
-                told = socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
-                found.update(f"{address[0]}:{each.port}" for *_rest, address in told)
+                told = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                found.update(f"{address[0]}:{port}" for *_rest, address in told)
     return tuple(sorted(found))
+
+
+def _first_stop(provider: Provider) -> tuple[str, int]:
+    """Where the connection of a request is opened to."""
+    host, _, port = provider.tunnel.rpartition(":")
+    return (host, int(port)) if host else (provider.host, provider.port)
 
 
 def start_hosted(

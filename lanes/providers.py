@@ -42,9 +42,10 @@ _FORMS = (
     ("model", re.compile(r"[!-~]+"), "the name of a model"),
     ("priced_on", re.compile(r"|[0-9]{4}-[0-9]{2}-[0-9]{2}"), "the day the prices were read, as 2031-03-04"),
     ("authority", re.compile(r"|[A-Za-z0-9._-]+"), "the name of a file beside the table"),
+    ("tunnel", re.compile(r"|[a-z0-9]([a-z0-9.-]*[a-z0-9])?:[0-9]{1,5}"), "HOST:PORT of a proxy that knows CONNECT"),
 )
 _TEXTS = ("base_url", "path_prefix", "dialect", "key", "model", "id_pattern", "peers")
-_OPTIONAL_TEXTS = ("priced_on", "authority", "model_family")
+_OPTIONAL_TEXTS = ("priced_on", "authority", "model_family", "tunnel")
 _DAYS = {"fresh_days": FRESH_DAYS, "stale_days": STALE_DAYS}
 _PRICE_FIELDS = ("in", "cached", "out")
 _FIELDS = frozenset({*_TEXTS, "sends_date"})
@@ -58,7 +59,8 @@ class Provider:
     Shape: `key` is the name of the variable, never its value; `id_pattern` is empty where the provider gives no ids.
     `models` are those that may be asked for, each with its price or None where nobody knows it; `retired` those that a
     recording may not be of any more. `authority` is a file beside the table with the one certificate authority that a
-    private endpoint is verified against, empty for the locked ones. `budget_usd` is what one run may spend on it, None
+    private endpoint is verified against, empty for the locked ones. `tunnel` is the HOST:PORT of the one proxy that all
+    requests go through as bytes it cannot read, empty for none. `budget_usd` is what one run may spend on it, None
     for no limit beside that of the run.
     """
 
@@ -79,6 +81,7 @@ class Provider:
     max_out_tokens: int = MAX_OUT_TOKENS
     authority: str = ""
     model_family: str = ""
+    tunnel: str = ""
     budget_usd: Decimal | None = None
 
     @property

@@ -31,6 +31,8 @@ def compose_proof(note: Mapping[str, Json], facts: Mapping[str, Json]) -> dict[s
     proof: dict[str, Json] = {name: note.get(name) for name in _NOTED}
     proof |= {name: seen.get(name, facts.get(name)) for name in _TOLD}
     proof["stream"] = seen.get("stream")
+    if facts.get("tunnel"):
+        proof["tunnel"] = facts["tunnel"]
     if isinstance(served, Mapping):
         proof["local"] = {name: served.get(name) for name in _SERVED}
     return proof
@@ -91,7 +93,8 @@ def _local_problem(origin: Mapping[str, Json], proof: Mapping[str, Json]) -> str
 
 def _hosted_problem(origin: Mapping[str, Json], proof: Mapping[str, Json]) -> str:
     tls = proof.get("tls")
-    if origin.get("host") == "loopback" or proof.get("peer_scope") != "global":
+    is_far = proof.get("peer_scope") == "global" or isinstance(proof.get("tunnel"), str)
+    if origin.get("host") == "loopback" or not is_far:
         return "it did not come from a public address"
     if not isinstance(tls, Mapping) or tls.get("name_verified") is not True or tls.get("chain_verified") is not True:
         return "the certificate of its host was not verified"

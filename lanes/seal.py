@@ -22,6 +22,7 @@ from lanes.record import JsonObject, digest_bytes
 _WAY: tuple[tuple[type, str], ...] = (
     (httpx.AsyncHTTPTransport, "handle_async_request"),
     (httpcore.AsyncConnectionPool, "handle_async_request"),
+    (httpcore.AsyncHTTPProxy, "create_connection"),
     (httpcore.AsyncHTTPConnection, "handle_async_request"),
     (httpcore.AsyncHTTP11Connection, "handle_async_request"),
     (httpcore.AnyIOBackend, "connect_tcp"),

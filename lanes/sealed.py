@@ -1,4 +1,4 @@
-"""The sealed way to a provider: one host of the table, verified TLS, no proxy, no recorder, and a witness of the wire.
+"""The sealed way to a provider: one host of the table, verified TLS, no recorder, and a witness of the wire.
 
 Room: `lanes.channels` opens it in the lane `real`. What it notes are facts of the connection; it judges none of them.
 """
@@ -103,7 +103,10 @@ class SealedTransport(httpx.AsyncBaseTransport):
         self._purse = purse
         self._tell = tell or _tell_nobody
         self._context = verified_context(provider)
-        self._inner = inner or httpx.AsyncHTTPTransport(verify=self._context, trust_env=False, http2=False, retries=0)
+        tunnel = f"http://{provider.tunnel}" if provider.tunnel else None
+        self._inner = inner or httpx.AsyncHTTPTransport(
+            verify=self._context, trust_env=False, http2=False, retries=0, proxy=tunnel
+        )
         self._find_breaks = seal(self._inner, self._context)
         self._in_the_way: set[str] = set() if inner is None else {"another transport inside the channel"}
         self._exchanges: list[_Exchange] = []
@@ -141,7 +144,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
                 self._tell(Trouble("outage", f"{self.provider.host} had not answered after {waited_s:.0f} s"))
             raise
         self._in_the_way.update(self._find_breaks(self._inner))
-        wire = _wire_facts(request, response, self._context, self._peers)
+        wire = _wire_facts(request, response, self._context, self._peers, self.provider)
         cached = _cache_headers(response.headers)
         exchange = _Exchange(body, wire, response.status_code, sent_s, cached, self._ending(reserved))
         exchange.header_names = tuple(response.headers)
@@ -181,6 +184,7 @@ class SealedTransport(httpx.AsyncBaseTransport):
         wire: Mapping[str, Json] = first.wire if first else {}
         return {
             **{name: wire.get(name) for name in ("peer_ip", "peer_scope", "tls", "proxy_used", "date_skew_ms")},
+            **({"tunnel": self.provider.tunnel} if self.provider.tunnel else {}),
             "provider_ids": [_id_digest(each.spoken.id) for each in self._exchanges if each.spoken.id],
             "ttfb_ms": None if first is None else _since(first, first.first_byte_s),
             "override_variables": list(override_names(os.environ)),
@@ -306,7 +310,7 @@ def _tell_nobody(_trouble: Trouble | None) -> None:
 
 
 def _wire_facts(
-    request: httpx.Request, response: httpx.Response, context: ssl.SSLContext, peers: Peers
+    request: httpx.Request, response: httpx.Response, context: ssl.SSLContext, peers: Peers, provider: Provider
 ) -> dict[str, Json]:
     """What only an answer from a socket can show; a canned one has no stream and shows nothing."""
     stream = response.extensions.get("network_stream")
@@ -323,7 +327,7 @@ def _wire_facts(
         "peer_ip": peer_ip,
         "peer_scope": _scope(peer_ip),
         "tls": tls_facts(tls, context, request.url.host),
-        "proxy_used": False,  # the transport was built without one and asks no environment
+        "proxy_used": bool(provider.tunnel),  # the transport has the one of the table or none, and asks no environment
         "date_skew_ms": _date_skew_ms(response.headers.get("date")),
     }
 

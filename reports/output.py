@@ -258,6 +258,7 @@ def provider_rows(providers: tuple[Provider, ...], table: Path = TABLE) -> dict[
             sends_date=each.sends_date,
             private=each.peers == "private",
             model_family=each.model_family,
+            tunnel=each.tunnel,
             trust_store=trust_store_digest(each, table) if each.authority else "",
         )
         for each in providers

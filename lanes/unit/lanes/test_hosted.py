@@ -21,6 +21,9 @@ LAB = replace(ROW, name="lab", base_url="https://127.0.0.1:8000/v1", peers="priv
         pytest.param(LAB, "lab", ("127.0.0.1:8000",), id="private"),
         pytest.param(LAB, "other", (), id="private-and-not-asked"),
         pytest.param(replace(LAB, peers="global"), "lab", (), id="public"),
+        pytest.param(replace(LAB, tunnel="127.0.0.1:3128"), "lab", ("127.0.0.1:3128",), id="behind-a-tunnel"),
+        pytest.param(replace(ROW, tunnel="127.0.0.1:3128"), ROW.name, ("127.0.0.1:3128",), id="public-behind-a-tunnel"),
+        pytest.param(replace(ROW, tunnel="127.0.0.1:3128"), "other", (), id="tunnel-and-not-asked"),
     ],
 )
 def test_the_guard_is_told_the_addresses_of_the_private_endpoints_that_are_asked(

@@ -75,6 +75,8 @@ def test_the_committed_table_is_sound_and_its_hosts_are_reached_by_tls_only() ->
         pytest.param(ROW, ROW + "stale_days = 0\n", "stale_days is 0", id="no-day"),
         pytest.param(ROW, ROW + "stale_days = 20\n", "fresh_days is '30'", id="fresh-longer-than-stale"),
         pytest.param(ROW, ROW + 'authority = "a.pem"\n', "authority is 'a.pem'", id="public-with-an-authority"),
+        pytest.param(ROW, ROW + 'tunnel = "http://p:1"\n', "tunnel is 'http://p:1'", id="tunnel-as-an-address"),
+        pytest.param(ROW, ROW + 'tunnel = "proxy"\n', "tunnel is 'proxy'", id="tunnel-without-a-port"),
         pytest.param(ROW, ROW + 'priced_on = "spring"\n', "priced_on is 'spring'", id="no-day-of-prices"),
         pytest.param(ROW, ROW + "max_out_tokens = true\n", "max_out_tokens is True", id="true-is-no-number"),
         pytest.param(ROW, ROW + "budget_usd = 0\n", "budget_usd is 0", id="budget-of-nothing"),

@@ -54,6 +54,15 @@ def test_an_answer_of_a_model_is_one(proof: Callable[[], dict[str, Json]]) -> No
     assert origin_problem(origin(proof())) == ""
 
 
+def test_an_answer_through_a_tunnel_shows_another_address_and_still_needs_its_certificate() -> None:
+    through = hosted_proof() | {"peer_scope": "private", "tunnel": "proxy.corp.example:3128"}
+
+    assert [origin_problem(origin(each)) for each in (through, through | {"tls": None})] == [
+        "",
+        "the certificate of its host was not verified",
+    ]
+
+
 def test_an_error_answer_needs_no_tokens() -> None:
     assert origin_problem(origin(local_proof() | {"status": 401, "usage": None, "finished": False})) == ""
 
