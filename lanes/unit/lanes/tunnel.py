@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 class Tunnel:
     """One proxy.
 
-    Shape: target is the port on 127.0.0.1 that bytes are passed on to, place where it listens, as HOST:PORT. seen are the
-    first lines it was sent, passed what its clients sent after them.
+    Shape: target is the port on 127.0.0.1 that bytes are passed on to, place where it listens, as HOST:PORT. seen holds
+    the first lines it was sent, passed what its clients sent after them.
     """
 
     target: int
