@@ -18,6 +18,7 @@ from typing import BinaryIO, Self
 
 from lanes.errors import EvidenceError
 from lanes.evidence_files import folders_with
+from lanes.output_place import keep_from_git
 from lanes.record import Json, JsonObject, Record, Subject, canonical_json, digest_json, encode_record, group_to_json
 
 SCHEMA = "bundle/1"
@@ -25,6 +26,7 @@ HEADER = "header.json"
 RECORDS = "records.jsonl"
 TRAILER = "trailer.json"
 PARTS = frozenset({HEADER, RECORDS, TRAILER})
+FOLDER = "bundles"  # of an output folder
 MAX_SHARDS = 10_000  # a missing shard is named in the report, in stretches of neighbours
 
 
@@ -291,6 +293,7 @@ def clear_folder(folder: Path) -> None:
         folder.unlink()
     elif folder.exists():
         shutil.rmtree(folder)
+    keep_from_git(next((each.parent for each in folder.parents if each.name == FOLDER), folder.parent))
     folder.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -299,7 +302,7 @@ def bundle_folder(out: Path, environment: str, index: int = 1, total: int = 1) -
 
     Shape: most environments are called as their lane is; two that fill one lane keep their evidence apart.
     """
-    return out / "bundles" / environment / f"{index}-of-{total}"
+    return out / FOLDER / environment / f"{index}-of-{total}"
 
 
 def start_digest(header: BundleHeader) -> str:
@@ -314,7 +317,7 @@ def next_digest(chain: str, line: bytes) -> str:
 
 def find_bundles(out: Path) -> tuple[Path, ...]:
     """Every folder under an output folder's bundles that holds any of a bundle's files, in a stable order."""
-    root = out / "bundles"
+    root = out / FOLDER
     return tuple(folders_with(root, PARTS)) if root.is_dir() else ()
 
 

@@ -5,7 +5,6 @@ Room: `lanes.cli` alone comes in. It has one thread, because a namespace can onl
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -14,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Literal, NoReturn, cast
 from lanes.bundle import BundleHeader, amend_trailer, bundle_folder, clear_folder, write_not_run
 from lanes.bundle_reading import read_bundle
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE, LaneEnvironment, build_environment
-from lanes.errors import LocalModelError, UsageError
+from lanes.errors import LocalModelError
 from lanes.guard import REFUSED
 from lanes.hosted import Hosted, private_addresses, start_hosted
 from lanes.kept_recordings import recording_notes, times_of_commits
@@ -36,6 +35,7 @@ from lanes.local_run import write_local_run
 from lanes.local_table import load_local_row
 from lanes.namespace import Entry, enter_namespace, namespace_id
 from lanes.one_copy import check_loops, check_one_copy, not_imported
+from lanes.output_place import held_place
 from lanes.policy import LANES, LanePolicy, Marker
 from lanes.project import load_project
 from lanes.providers import TABLE, Provider, has_key, load_providers
@@ -108,7 +108,7 @@ def run_lane(
     providers = load_providers()
     if not request.policy.keyless:
         targets, providers = choose_targets(request.live, providers, environ)
-    with _held_place(request, _mark_of(request, environ)):
+    with held_place(request.out, request.policy.name, _place_of(request, _mark_of(request, environ))):
         work = Path(tempfile.mkdtemp(prefix=f"lane-{request.policy.name}-"))
         try:
             run = _Run(request, environ, providers, work, targets)
@@ -133,7 +133,7 @@ def leave_word_on_real(root: Path, out: Path, environ: Mapping[str, str], subjec
     if any(has_key(environ, provider) for provider in providers) or (folder.exists() and not _is_word(folder)):
         return
     request = LaneRequest(policy=policy, marker="self", root=root, out=out)
-    with _held_place(request, policy.name):
+    with held_place(request.out, policy.name, _place_of(request, policy.name)):
         started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         run_id = f"{policy.name}-{secrets.token_hex(8)}"
         why = why_no_key(environ, providers)
@@ -161,21 +161,8 @@ def _header_without_key(request: LaneRequest, subject: Subject, why: str, starte
     )
 
 
-@contextmanager
-def _held_place(request: LaneRequest, mark: str) -> Generator[None]:
-    """Keep the place of this lane's evidence to ourselves; a second writer would mix two runs."""
-    name = f"{mark}-{request.shard_index}-of-{request.shard_total}"
-    lock = request.out / "locks" / name
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = "another run writes the evidence of this lane and shard here"
-            raise UsageError(
-                message, where=f"lane {request.policy.name!r}", fix="wait for it, or use --out DIR", code="LANE_BUSY"
-            ) from None
-        yield
+def _place_of(request: LaneRequest, mark: str) -> str:
+    return f"{mark}-{request.shard_index}-of-{request.shard_total}"
 
 
 def _mark_of(request: LaneRequest, environ: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from lanes.bundle import HEADER, PARTS, RECORDS, TRAILER, Bundle
 from lanes.bundle_reading import read_bundle
 from lanes.errors import EvidenceError, UsageError
 from lanes.evidence_files import folders_with, read_plain_file
+from lanes.output_place import keep_from_git
 from reports.missing import missing_shards, shard_words
 
 MERGED = "merged.json"
@@ -78,6 +79,7 @@ def merge_folders(folders: Sequence[Path], out: Path) -> Merged:
             _refuse_newer(bundle, place)
             bundles.setdefault(bundle.digest, bundle)
             found.setdefault((kind, bundle.digest), []).append(place)
+    keep_from_git(out)
     staging = out / _STAGING
     if staging.exists():
         shutil.rmtree(staging)

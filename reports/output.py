@@ -21,6 +21,7 @@ from lanes.bundle_reading import digest_bundle, read_bundle
 from lanes.claims import Claims
 from lanes.errors import UsageError
 from lanes.local_table import LOCAL_NAME, load_local_row
+from lanes.output_place import keep_from_git
 from lanes.project import claims_of as claims_of_project
 from lanes.project import load_project
 from lanes.proof_declaration import declared_ids
@@ -90,6 +91,7 @@ def build_reports(
 
 @contextlib.contextmanager
 def _only_writer(out_dir: Path) -> Iterator[None]:
+    keep_from_git(out_dir)
     lock = out_dir / "locks" / "board"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a") as file:

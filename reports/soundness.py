@@ -60,6 +60,7 @@ def is_sound(bundle: Bundle, rules: Rules, findings: Findings) -> bool:
     subject = rules.admission.subject
     if header.subject.identity != subject.identity:
         told = subject_words(header.subject)
+        told += ", with other changes" if told == subject_words(subject) else ""
         findings.set_aside.add(SetAside(header.lane, bundle.name, told))
         return False
     if header.subject.loop_digest != subject.loop_digest:

@@ -59,6 +59,23 @@ def place(ran: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return ran
 
 
+def test_shards_a_merge_and_a_board_in_a_repository_are_no_change_of_it(make_project: Callable[[str], Project]) -> None:
+    project = make_project("in-git")
+    project.write("lanes/claims.toml", CLAIMS)
+    project.write("lanes/unit/test_a.py", TEST)
+    git = ["git", "-C", str(project.root), "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
+        subprocess.run([*git, *words], check=True)
+
+    for shard in ("1", "2"):
+        project.run("run", "unit", "--shard", f"{shard}/2", "--run-id", "monday", "--out", f"machine-{shard}")
+    project.run("merge", "machine-1", "machine-2", "--out", "merged")
+    reported = project.run("report", "--out", "merged")
+
+    head, _blank, _claim, _short, row = reported.stdout.splitlines()[1:6]
+    assert ("  clean" in head, "passed 8" in row) == (True, True), reported.stdout
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(arguments)
     streams = capsys.readouterr()
