@@ -23,7 +23,6 @@ from mock_provider.replies import reasoning, script, step, text, tool_call
 pytestmark = pytest.mark.claim("recordings.strict")
 UPSTREAM = "https://provider.example"
 FRAMED = "/model/m/converse-stream"
-FACTS = Facts("provider.example", "2026-01-02T03:04:05+00:00")
 PLAYED = script(
     step(reasoning("hm"), text("I look."), tool_call("read", {"path": "a ü \u2028 {{{{b}}}}"}, id="call_0001")),
     step("It is done, as you see.", stream={"split": "words"}),
@@ -44,7 +43,13 @@ def bodies() -> list[JsonObject]:
     return [{"model": "m", "messages": [asked]}, {"model": "m", "messages": history, "stream": True}]
 
 
-async def recorded(key: str) -> tuple[Recording, list[bytes]]:
+def todays(channels: Channels) -> Facts:
+    """What is true of a recording that a test makes itself: it is of the day of the run, so it never grows stale."""
+    assert channels.today is not None
+    return Facts("provider.example", channels.today().now.strftime("%Y-%m-%dT00:00:00+00:00"))
+
+
+async def recorded(key: str, facts: Facts) -> tuple[Recording, list[bytes]]:
     """Record the conversation in the process, with the answers a client saw."""
     forwarder = Forwarder(UPSTREAM, now_ms=iter(range(1000)).__next__, transport=mock_provider.transport(PLAYED))
     answers: list[bytes] = []
@@ -52,7 +57,7 @@ async def recorded(key: str) -> tuple[Recording, list[bytes]]:
     for body in bodies():
         begun = await forwarder.send("POST", "/v1/chat/completions", headers, json.dumps(body).encode())
         answers.append(b"".join([piece async for piece in begun.pieces]))
-    return compose_recording(forwarder.seen, FACTS, forwarder.upstream), answers
+    return compose_recording(forwarder.seen, facts, forwarder.upstream), answers
 
 
 async def play(player: CassettePlayer, key: str) -> list[list[bytes]]:
@@ -68,7 +73,7 @@ async def play(player: CassettePlayer, key: str) -> list[list[bytes]]:
 async def test_a_recorded_conversation_plays_to_its_end_with_the_pieces_it_came_in(
     channels: Channels, tmp_path: Path
 ) -> None:
-    recording, answers = await recorded("sk-real-canary-0001")
+    recording, answers = await recorded("sk-real-canary-0001", todays(channels))
     store(recording, tmp_path / "out")
     player = channels.cassette(tmp_path / "out" / "cassette.yaml")
     got = await play(player, "another-key")
@@ -82,7 +87,7 @@ async def test_a_stream_in_binary_frames_plays_byte_for_byte(channels: Channels,
     body: JsonObject = {"messages": [{"role": "user", "content": [{"text": "look"}]}]}
     begun = await forwarder.send("POST", FRAMED, {"authorization": "Bearer k"}, json.dumps(body).encode())
     pieces = [piece async for piece in begun.pieces]
-    store(compose_recording(forwarder.seen, FACTS, forwarder.upstream), tmp_path / "out")
+    store(compose_recording(forwarder.seen, todays(channels), forwarder.upstream), tmp_path / "out")
     player = channels.cassette(tmp_path / "out" / "cassette.yaml")
     async with (
         httpx.AsyncClient(transport=player) as client,
@@ -92,8 +97,10 @@ async def test_a_stream_in_binary_frames_plays_byte_for_byte(channels: Channels,
     assert (got, answer.headers["content-type"]) == (pieces, "application/vnd.amazon.eventstream")
 
 
-async def test_an_origin_stands_in_each_answer_and_counts_as_scripted_without_a_proof(tmp_path: Path) -> None:
-    recording, _ = await recorded("sk-real-canary-0001")
+async def test_an_origin_stands_in_each_answer_and_counts_as_scripted_without_a_proof(
+    channels: Channels, tmp_path: Path
+) -> None:
+    recording, _ = await recorded("sk-real-canary-0001", todays(channels))
     store(recording, tmp_path / "out")
     interactions = load_cassette(tmp_path / "out" / "cassette.yaml").interactions
     assert [one.answer_class for one in interactions] == ["scripted", "scripted"]
@@ -102,8 +109,8 @@ async def test_an_origin_stands_in_each_answer_and_counts_as_scripted_without_a_
     ] * 2
 
 
-async def test_the_seal_is_the_one_that_the_lanes_would_set(tmp_path: Path) -> None:
-    recording, answers = await recorded("sk-real-canary-0001")
+async def test_the_seal_is_the_one_that_the_lanes_would_set(channels: Channels, tmp_path: Path) -> None:
+    recording, answers = await recorded("sk-real-canary-0001", todays(channels))
     store(recording, tmp_path / "out")
     interactions = load_cassette(tmp_path / "out" / "cassette.yaml").interactions
     seals = [
@@ -114,7 +121,7 @@ async def test_the_seal_is_the_one_that_the_lanes_would_set(tmp_path: Path) -> N
 
 
 async def test_a_request_that_was_not_recorded_is_a_miss(channels: Channels, tmp_path: Path) -> None:
-    recording, _ = await recorded("sk-real-canary-0001")
+    recording, _ = await recorded("sk-real-canary-0001", todays(channels))
     store(recording, tmp_path / "out")
     player = CassettePlayer(tmp_path / "out" / "cassette.yaml")
     async with httpx.AsyncClient(transport=player) as client:
@@ -130,14 +137,16 @@ def answer_of_case(request: httpx.Request) -> httpx.Response:
     return httpx.Response(told["status"], headers=told["headers"], stream=body)
 
 
-async def test_case_B36_a_redacted_recording_matches_the_same_request_with_another_key(tmp_path: Path) -> None:
+async def test_case_B36_a_redacted_recording_matches_the_same_request_with_another_key(
+    channels: Channels, tmp_path: Path
+) -> None:
     request = CASE["request"]
     forwarder = Forwarder(UPSTREAM, now_ms=lambda: 0, transport=httpx.MockTransport(answer_of_case))
     headers = {name.lower(): value for name, value in request["headers"]}
     target = request["url"].partition("PORT")[2]
     begun = await forwarder.send("POST", target, headers, json.dumps(request["body"]).encode())
     assert [piece async for piece in begun.pieces] != []
-    store(compose_recording(forwarder.seen, FACTS, forwarder.upstream), tmp_path / "out")
+    store(compose_recording(forwarder.seen, todays(channels), forwarder.upstream), tmp_path / "out")
     written = (tmp_path / "out" / "cassette.yaml").read_text(encoding="utf-8")
     player = CassettePlayer(tmp_path / "out" / "cassette.yaml", redactor=Redactor())
     async with httpx.AsyncClient(transport=player) as client:
