@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 from lanes.channels import SCRIPTED_ROOT, Channels
 from lanes.errors import GuardError, ScenarioError
+from lanes.live_run import LiveWish
+from lanes.local_model import RunningModel
+from lanes.local_run import write_local_run
 from lanes.observation import Observation
 from lanes.policy import DUMMY_KEY, LANES
 
@@ -199,3 +203,17 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(tmp_path: Path) -> N
         open_channels("real", tmp_path).live("openay")
 
     assert caught.value.expected == "deepseek, openai, anthropic"
+
+
+async def test_an_item_knows_the_trouble_that_its_local_model_met(tmp_path: Path) -> None:
+    channels = open_channels("real", tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+        running = RunningModel(int(taken.getsockname()[1]), 0, "m-tiny", "sha256:" + "a" * 64, "stand-in 1.0", {})
+        write_local_run(tmp_path / "spool", running, LiveWish())
+        async with httpx.AsyncClient(transport=channels.local()) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.post(f"{running.base_url}/chat/completions", json={"model": "m-tiny", "messages": []})
+
+    assert channels._observation.trouble is not None
+    assert (channels._observation.trouble[0], channels._observation.trouble[1].code) == ("local", "outage")
