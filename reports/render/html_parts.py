@@ -59,6 +59,7 @@ class Card:
     sub_heading: str
     when: str
     why_not_run: str
+    glance: tuple[Chip, ...]
     chips: tuple[Chip, ...]
     bars: tuple[Bar, ...]
     counted: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from lanes.record import Subject
 from reports.board import Board, Column, Row
-from reports.cells import STATUSES, Status, Tally
+from reports.cells import STATUSES, Blocked, NotRun, Status, Tally, status_of
 from reports.costs import TITLE, cost_lines
 from reports.guards import UNPROVEN, Guard
 from reports.items import GRAVE_NOTICES, Item
@@ -185,6 +185,7 @@ def _card(number: int, column: Column) -> Card:
         sub_heading=column.sub_heading,
         when=" to ".join(_moment(each) for each in column.started),
         why_not_run="" if column.not_run is None else column_reason(column.not_run),
+        glance=tuple(_glance(column)),
         chips=tuple(_chips(column.tally)),
         bars=tuple(_bars(column.tally)),
         counted=", ".join(chip.words for chip in _chips(column.tally)) or "no claim asks for it",
@@ -193,6 +194,15 @@ def _card(number: int, column: Column) -> Card:
         facts=tuple((name, value) for name, value in facts if value),
         is_live=column.is_live,
     )
+
+
+def _glance(column: Column) -> list[Chip]:
+    """A column in a word or two: its claims by status, or why there is nothing to count."""
+    reason = column.not_run
+    if reason is None:
+        return _chips(column.tally)
+    cell = Blocked(reason) if reason.code == "void" else NotRun(reason)
+    return [Chip(status_of(cell), cell_words(cell, is_live=column.is_live))]
 
 
 def _moment(told: str) -> str:
@@ -262,6 +272,15 @@ def _alarms(board: Board, cards: Sequence[Card]) -> Iterator[Alarm]:
             count = column.tally.of(status) - (column.tally.known if status == "failed" else 0)
             if count:
                 yield Alarm(f"{card.heading}: {count} {status}", card.anchor, is_grave=status == "failed")
+    idle = [
+        column.heading for column in board.columns if column.not_run and column.tally.not_run and not column.is_live
+    ]
+    if idle:
+        yield Alarm(f"not run: {', '.join(idle)}", "columns", is_grave=False)
+    if board.set_aside:
+        count = len(board.set_aside)
+        words = "1 bundle is" if count == 1 else f"{count} bundles are"
+        yield Alarm(f"{words} about another subject, and set aside", "evidence", is_grave=False)
     for card, column in zip(cards, board.columns, strict=True):
         if column.is_partial and column.bundles:
             yield Alarm(f"{card.heading}: only a part of the lane was run", card.anchor, is_grave=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,6 +132,31 @@ def test_with_live_proof_the_banner_says_who_answered_and_where(evidence: Eviden
     page = render_html(evidence.fold(evidence.bundle(evidence.live_record())))
 
     assert ('<p class="banner live">Observed against a hosted model: m-large-0221' in page) is True
+
+
+def test_the_head_of_the_page_says_of_each_column_in_words_what_was_seen_and_what_was_not(evidence: Evidence) -> None:
+    other = replace(evidence.subject, dirty=True, dirty_digest="sha256:1")
+    page = render_html(
+        evidence.fold(
+            evidence.bundle(evidence.record("unit", claim_ids=("loop.late",))),
+            evidence.bundle(evidence.record(verdict="failed")),
+            evidence.bundle(evidence.record("replay", subject=other), subject=other),
+            evidence.bundle(lane="real", not_run_code="no-key", not_run_text="set KEY", canary_start=""),
+        )
+    )
+
+    head = re.sub(r"<[^>]+>", " ", page.partition("<header>")[2].partition("</header>")[0]).split()
+    told = " ".join(head).replace("○ ", "").replace("● ", "")
+    for words in (
+        "Unit stand-ins not run 1",
+        "Offline scripted ✕ failed 1",
+        "Snapshot scripted not run",
+        "Replay recorded not run: other subject",
+        "Real API live not run: no key",
+        "not run: Snapshot, Replay",
+        "1 bundle is about another subject, and set aside",
+    ):
+        assert words in told, told
 
 
 def test_edge28_without_a_key_the_real_column_reads_not_run_and_holds_no_tick(evidence: Evidence) -> None:
