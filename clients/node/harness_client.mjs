@@ -14,6 +14,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 
@@ -115,6 +116,12 @@ export class LineReader {
     for (;;) {
       const end = data.indexOf(10, start);
       const piece = data.subarray(start, end < 0 ? data.length : end);
+      if (end >= 0 && !this.dropping && !this.heldBytes && piece.length <= this.maxLineBytes) {
+        const whole = parseFrame(piece);
+        if (whole) frames.push(whole);
+        start = end + 1;
+        continue;
+      }
       if (!this.dropping && this.heldBytes + piece.length > this.maxLineBytes) {
         this.dropping = true;
         this.held = [];
@@ -135,14 +142,23 @@ export class LineReader {
   }
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
 /** @param {Buffer} line @returns {JsonObject | null} */
 function parseFrame(line) {
+  if (!mayHoldObject(line)) return null;
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(line).trim();
-    return text ? asObject(JSON.parse(text)) : null;
+    return asObject(JSON.parse(UTF8.decode(line)));
   } catch {
     return null;
   }
+}
+
+/** A flood of noise costs a look at the beginning of each line. @param {Buffer} line @returns {boolean} */
+function mayHoldObject(line) {
+  let at = line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? 3 : 0; // the mark, which the decoder takes off
+  while (line[at] === 0x20 || line[at] === 0x09 || line[at] === 0x0d) at += 1;
+  return line[at] === 0x7b;
 }
 
 /** Which sessions belong together: children are learned from what the server tells, and never forgotten. */
@@ -510,6 +526,7 @@ export class HarnessClient {
     this.tree = new SessionTree();
     server.onFrame = (frame) => this.takeFrame(frame);
     server.onEnd = () => void this.takeEnd(server);
+    server.onDeaf = () => void this.failCalls(server);
     const { provider, model, maxTokens, reasoningEffort } = this.launch;
     const params = { cwd: this.folder, provider, model, ...defined({ maxTokens, reasoningEffort }) };
     try {
@@ -529,7 +546,7 @@ export class HarnessClient {
   async ask(method, params, timeoutS, signal) {
     const server = this.process;
     if (!server || this.closing) throw new ClientClosedError("the client was closed");
-    if (server.isGone) throw await server.settledDeath();
+    if (server.isGone || server.isDeaf) throw await server.settledDeath();
     const result = await this.exchange(server, method, params, timeoutS, signal);
     const found = asObject(result);
     if (!found) throw new ProtocolError(`the result of ${method} is no object`);
@@ -593,12 +610,18 @@ export class HarnessClient {
 
   /** @param {ServerProcess} server */
   async takeEnd(server) {
-    const error = await server.settledDeath();
-    for (const call of [...this.pending.values()]) call.reject(error);
+    const error = await this.failCalls(server);
     const subscriptions = this.subscriptions;
     this.subscriptions = [];
     const ended = this.closing ? new ClientClosedError("the client was closed") : error;
     for (const subscription of subscriptions) subscription.fail(ended);
+  }
+
+  /** What is asked cannot be answered any more; what the server still says is heard. @param {ServerProcess} server */
+  async failCalls(server) {
+    const error = await server.settledDeath();
+    for (const call of [...this.pending.values()]) call.reject(error);
+    return error;
   }
 
   async finish() {
@@ -620,23 +643,26 @@ export class HarnessClient {
 class ServerProcess {
   /** @param {string[]} command @param {string} cwd @param {NodeJS.ProcessEnv | undefined} environment */
   static async start(command, cwd, environment) {
-    const child = spawn(command[0], command.slice(1), { cwd, env: environment, stdio: ["pipe", "pipe", "pipe"] });
+    if (!isFolder(cwd)) throw new StartError(`${command[0]} did not start: there is no folder ${cwd}`);
     try {
+      const child = spawn(command[0], command.slice(1), { cwd, env: environment, stdio: ["pipe", "pipe", "pipe"] });
       await once(child, "spawn");
+      return new ServerProcess(child);
     } catch (error) {
       throw new StartError(`${command[0]} did not start: ${/** @type {Error} */ (error).message}`);
     }
-    return new ServerProcess(child);
   }
 
   /** @param {import("node:child_process").ChildProcessWithoutNullStreams} child */
   constructor(child) {
     this.child = child;
     this.isGone = false;
+    this.isDeaf = false;
     this.errors = "";
     /** @type {(frame: JsonObject) => void} */
     this.onFrame = () => {};
     this.onEnd = () => {};
+    this.onDeaf = () => {};
     const reader = new LineReader();
     child.stdout.on("data", (data) => {
       for (const frame of reader.feed(data)) this.onFrame(frame);
@@ -649,7 +675,10 @@ class ServerProcess {
     child.stderr.on("data", (data) => {
       this.errors = (this.errors + decoder.write(data)).slice(-4 * TAIL_CHARACTERS);
     });
-    child.stdin.on("error", () => undefined); // a server that is gone is noticed at the end of its output
+    child.stdin.on("error", () => {
+      this.isDeaf = true;
+      this.onDeaf();
+    });
     this.exited = new Promise((done) => child.on("exit", () => done(undefined)));
     this.closed = new Promise((done) => child.on("close", () => done(undefined)));
   }
@@ -690,6 +719,15 @@ class ServerProcess {
       if (await within(this.exited, grace.killS * 1000)) return;
       throw new StillRunningError(`process ${this.child.pid} does not end; the kill was ${wasSent ? "accepted" : "refused"}`);
     }
+  }
+}
+
+/** @param {string} path @returns {boolean} */
+function isFolder(path) {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
   }
 }
 

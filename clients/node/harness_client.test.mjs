@@ -327,6 +327,34 @@ test("a program that does not exist says so", async () => {
   });
 });
 
+for (const command of [[], [""], [PYTHON, "a\0b"]]) {
+  test(`a command that cannot be one is an error of the start: ${JSON.stringify(command)}`, async () => {
+    await assert.rejects(make({}, { command }).start(), StartError);
+  });
+}
+
+test("a folder that is not there is named, and not the program", async () => {
+  await assert.rejects(make({}, { cwd: "/no/such/folder" }).start(), (error) => {
+    return error instanceof StartError && error.message.endsWith("there is no folder /no/such/folder");
+  });
+});
+
+test("CL13 a server that takes nothing in any more fails calls at once", async () => {
+  const client = make({ prompts: [[{ deaf: true }, ANSWER]] });
+  await client.prompt("a", { sessionId: "s" });
+  await assert.rejects(client.prompt("b", { sessionId: "s" }), ServerDiedError);
+  await assert.rejects(client.prompt("c", { sessionId: "s" }), ServerDiedError);
+  assert.equal(client.pendingCalls, 0);
+});
+
+test("a flood of noise is looked at and not parsed", () => {
+  const noise = Buffer.from("garbage\n".repeat(2_000_000));
+  const started = process.cpuUsage();
+  assert.deepEqual([new LineReader().feed(noise), new LineReader().feed(Buffer.from('\r\t {"a":1}\n'))], [[], [{ a: 1 }]]);
+  const spent = process.cpuUsage(started);
+  assert.ok(spent.user + spent.system < 10e6, `${(spent.user + spent.system) / 1e6} s for 2,000,000 lines`);
+});
+
 test("CL22 what many send at once arrives as whole lines", async () => {
   const client = make({ answer_all: { ok: true } });
   const numbers = Array.from({ length: 50 }, (_, number) => number);

@@ -133,6 +133,8 @@ async def start_process(command: Sequence[str], cwd: str, environment: Mapping[s
 
     Raises: StartError with the system's words.
     """
+    if not await asyncio.to_thread(os.path.isdir, cwd):  # Path.is_dir raises for a name that is too long
+        raise StartError(f"{command[0]!r} did not start, there is no folder {cwd}", fix="name one that is there")
     pipes = [os.pipe(), os.pipe(), os.pipe()]
     (child_in, input_), (output, child_out), (errors, child_err) = pipes
     try:

@@ -3,7 +3,8 @@
 Room: run as a program by the tests of the client. The scenario is JSON in FAKE_SERVER:
   hello          result of initialize, or {"refuse": text}
   prompts        for each prompt in turn, a list of: {"notify": [method, params]}, {"answer": result}, {"raw": line},
-                 {"stderr": text}, {"exit": status}, {"wait": "prompt"} (for the next prompt), {"ask": method}
+                 {"stderr": text}, {"exit": status}, {"deaf": true} (it reads nothing from then on),
+                 {"wait": "prompt"} (for the next prompt), {"ask": method}
   silent         methods that are never answered
   ignore_eof, ignore_term, ignore_shutdown
 The text MESSAGE in params stands for the id of the prompt's message, MESSAGE-1 for the first prompt's.
@@ -46,6 +47,8 @@ def play(steps: list[Any], number: int, identity: Any) -> None:
             sys.stderr.flush()
         elif kind == "ask":
             write({"jsonrpc": "2.0", "id": "server-1", "method": value, "params": {}})
+        elif kind == "deaf":
+            os.close(0)
         elif kind == "exit":
             os._exit(value)
 
@@ -73,7 +76,10 @@ def main() -> None:
                 write({"jsonrpc": "2.0", "id": identity, "result": {**hello, "params": frame.get("params")}})
         elif method == "session/prompt":
             number += 1
-            play(next(prompts), number, identity)
+            steps = next(prompts)
+            play(steps, number, identity)
+            if {"deaf": True} in steps:
+                threading.Event().wait()
         elif method == "lines":
             write({"jsonrpc": "2.0", "id": identity, "result": {"lines": seen}})
         elif method == "shutdown" and not SCENARIO.get("ignore_shutdown"):

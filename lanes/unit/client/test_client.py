@@ -415,6 +415,22 @@ async def test_a_program_that_does_not_exist_says_so(tmp_path: Path) -> None:
     await client.close()
 
 
+async def test_a_folder_that_is_not_there_is_named_and_not_the_program(tmp_path: Path) -> None:
+    client = HarnessClient(Launch(cwd=tmp_path / "missing", provider="p", model="m"))
+    with pytest.raises(StartError, match=f"there is no folder {tmp_path}/missing"):
+        await client.start()
+    await client.close()
+
+
+async def test_CL13_a_server_that_takes_nothing_in_any_more_fails_calls_at_once(make: Make) -> None:
+    client = make(prompts=[[{"deaf": True}, ANSWER]])
+    await client.prompt("a", session_id="s")
+    for text in ("b", "c"):
+        with pytest.raises(ServerDiedError):
+            await client.prompt(text, session_id="s")
+    assert client.pending_calls == 0
+
+
 async def test_CL22_what_many_send_at_once_arrives_as_whole_lines(make: Make) -> None:
     client = make(answer_all={"ok": True})
     await asyncio.gather(*(client.request(f"m{n}", {"text": "x" * 20_000}) for n in range(50)))
