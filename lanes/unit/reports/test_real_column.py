@@ -41,8 +41,8 @@ def claimed_records(draw: st.DrawFn, evidence: Evidence, bundle_lane: str) -> Re
 
     Most of them fit their bundle and themselves, so that this fact is what they are refused for.
     """
-    lane = draw(st.sampled_from((bundle_lane, bundle_lane, bundle_lane, *LANES)))
-    verdict = draw(st.sampled_from(VERDICTS))
+    lane = draw(st.sampled_from((*[bundle_lane] * 9, *LANES)))
+    verdict = draw(st.sampled_from((*["passed"] * 8, *VERDICTS)))
     answers: list[JsonObject] = []
     for ordinal in range(draw(st.integers(0, 3))):
         wire = draw(st.sampled_from(({}, {"stream": True}, {"stream": True, "peer_ip": "104.18.2.1"})))
@@ -77,10 +77,10 @@ def claimed_records(draw: st.DrawFn, evidence: Evidence, bundle_lane: str) -> Re
 def claimed_bundles(draw: st.DrawFn, evidence: Evidence) -> list[Bundle]:
     """Bundles of any lane that hold such records."""
     bundles = []
-    for _ in range(draw(st.integers(0, 3))):
-        lane = draw(st.sampled_from(("real", "real", "real", *LANES)))
-        records = draw(st.lists(claimed_records(evidence, lane), max_size=3))
-        mark = draw(st.sampled_from((lane, lane, lane, lane, "offline", "real")))
+    for _ in range(draw(st.integers(1, 2))):
+        lane = draw(st.sampled_from((*["real"] * 5, *LANES)))
+        records = draw(st.lists(claimed_records(evidence, lane), min_size=1, max_size=2))
+        mark = draw(st.sampled_from((*[lane] * 8, "offline", "real")))
         bundles.append(evidence.bundle(*records, lane=lane, lane_mark=mark))
     return bundles
 
@@ -89,7 +89,7 @@ def real_cells(board: Board) -> list[object]:
     return [cell for row in board.rows for column, cell in row.cells.items() if column.startswith("real")]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=5 * EXAMPLES, deadline=None)  # it renders nothing, and few draws come as far as a proven cell
 @given(st.data())
 def test_S7_without_admissible_live_facts_the_real_column_holds_no_proven_cell(
     evidence: Evidence, data: st.DataObject
