@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from lanes.record import Json, JsonObject, Record
 
+_LATER_FIELDS = frozenset({"sample", "seen"})  # known, and only there where a run took samples or several attempts
+
 
 def live_facts(record: Record) -> JsonObject:
     """The live group of a record; empty when it has none."""
@@ -19,6 +21,17 @@ def live_facts(record: Record) -> JsonObject:
 def model_facts(record: Record) -> JsonObject:
     """The model group of a record; empty when it has none."""
     return record.model or {}
+
+
+def unknown_fields(record: Record) -> tuple[str, ...]:
+    """The names of the fields of a record that this version does not know; they are kept, and mean nothing here."""
+    found = [name for name in record.extra if name not in _LATER_FIELDS]
+    found += [f"subject.{name}" for name in record.subject.extra] if record.subject.extra else []
+    found += [f"shard.{name}" for name in record.shard.extra] if record.shard.extra else []
+    for attempt in record.attempts:
+        if attempt.extra:
+            found += [f"attempts.{name}" for name in attempt.extra if name not in _LATER_FIELDS]
+    return tuple(dict.fromkeys(found))
 
 
 def told_everywhere(record: Record, name: str) -> tuple[Json, ...]:

@@ -15,7 +15,7 @@ from lanes.record import Record, digest_json
 from reports.admit import ProviderRow, Refusal, provider_ids
 from reports.cells import Reason
 from reports.costs import budget_words
-from reports.facts import model_facts
+from reports.facts import model_facts, unknown_fields
 from reports.items import Item, Notice, Void
 from reports.judge import Judged, judge
 from reports.missing import missing_items
@@ -57,6 +57,7 @@ class _Held:
     seen: tuple[tuple[str, Seen], ...] = ()
     refused: tuple[Void, ...] = ()
     unseen: Mapping[str, frozenset[str]] = field(default_factory=dict)  # what the guard could not look into, by kind
+    unknown: Mapping[str, frozenset[str]] = field(default_factory=dict)  # fields nobody here knows, to record ids
 
 
 def gather(bundles: Iterable[Bundle], rules: Rules) -> Gathered:
@@ -104,7 +105,7 @@ def _judged(bundle: Bundle, rules: Rules) -> _Held:
     kept, refused = _judge_bundle(bundle, rules)
     providers = rules.admission.providers
     seen = tuple((_column_of_record(each.record, column_id, providers), see(each, rules)) for each in kept)
-    return _Held(replace(bundle, records=()), seen, tuple(refused), _unseen_in(bundle))
+    return _Held(replace(bundle, records=()), seen, tuple(refused), _unseen_in(bundle), _unknown_in(bundle))
 
 
 def identify(bundle: Bundle) -> str:
@@ -163,6 +164,7 @@ def _gather_column(column_id: str, held: Sequence[_Held], rules: Rules, gathered
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
     _note_unseen(held, lane, findings)
+    _note_unknown(held, lane, findings)
     findings.notices.update(Notice(lane, "note", words) for each in held if (words := budget_words(each.bundle)))
     findings.notices.update(Notice(lane, "note", words) for words in _not_imported(bundles))
     places = {column_id, *(place for place, _node_id in observed)}
@@ -209,6 +211,25 @@ def _unseen_in(bundle: Bundle) -> dict[str, frozenset[str]]:
         for what in unseen if isinstance(unseen, list) else ():
             tests.setdefault(str(what), set()).add(record.node_id)
     return {what: frozenset(found) for what, found in tests.items()}
+
+
+def _unknown_in(bundle: Bundle) -> dict[str, frozenset[str]]:
+    """The fields of records that this version does not know, each with the records that have it."""
+    holders: dict[str, set[str]] = {}
+    for record in bundle.records:
+        for name in unknown_fields(record):
+            holders.setdefault(name, set()).add(record.record_id)
+    return {name: frozenset(found) for name, found in holders.items()}
+
+
+def _note_unknown(held: Sequence[_Held], lane: str, findings: Findings) -> None:
+    holders: dict[str, set[str]] = {}
+    for each in held:
+        for name, record_ids in each.unknown.items():
+            holders.setdefault(name, set()).update(record_ids)
+    if holders:
+        told = ", ".join(f"{name} ({len(holders[name])})" for name in sorted(holders))
+        findings.notices.add(Notice(lane, "note", f"records hold fields that are unknown here, and kept: {told}"))
 
 
 def _note_unseen(held: Sequence[_Held], lane: str, findings: Findings) -> None:

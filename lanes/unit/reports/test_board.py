@@ -440,6 +440,23 @@ def test_edge45_one_observation_with_two_contents_is_a_conflict_that_nobody_wins
     assert all(record.record_id in board.notices[0].text for record in (passed, failed))
 
 
+def test_edge53_fields_that_this_version_does_not_know_are_told_as_unknown_with_their_records(
+    evidence: Evidence,
+) -> None:
+    hue: JsonObject = {"hue": "<b>red</b>"}
+    one, two = (
+        evidence.record(node_id=f"lanes/offline/test_a.py::test_{name}", subject=replace(evidence.subject, extra=extra))
+        for name, extra in (("one", {}), ("two", hue))
+    )
+    board = evidence.fold(
+        evidence.bundle(replace(one, extra={**hue, "sample": 2}), replace(two, extra=hue), subject=evidence.subject)
+    )
+
+    told = [(notice.lane, notice.kind, notice.text) for notice in board.notices if "unknown" in notice.text]
+    text = "records hold fields that are unknown here, and kept: hue (2), subject.hue (1)"
+    assert (told, words(board, "offline")) == ([("offline", "note", text)], "passed 2")
+
+
 def test_two_runs_that_disagree_are_flaky(evidence: Evidence) -> None:
     one = evidence.bundle(evidence.record())
     two = evidence.bundle(evidence.record(verdict="failed", run_id="run-2"), run_id="run-2")
