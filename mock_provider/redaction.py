@@ -47,8 +47,10 @@ OPEN_HEADER_PREFIXES = ("x-stainless-",)
 # Each form with the marks, in lower case, without which it cannot be there: looking for these is far faster.
 # The first letters stand free, so that the search skips to them; the boundary before them is checked on what was found.
 _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("bearer",), re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]\s+[A-Za-z0-9._~+/=-]{6,}")),
-    (("basic",), re.compile(r"[Bb][Aa][Ss][Ii][Cc]\s+[A-Za-z0-9+/=]{8,}")),
+    # A word is no token: "a basic understanding" is what people and models write.
+    (("bearer",), re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{6,}")),
+    (("basic",), re.compile(r"[Bb][Aa][Ss][Ii][Cc]\s+(?=[A-Za-z]*[0-9+/=])[A-Za-z0-9+/=]{8,}")),
+    (("uthorization: bearer ",), re.compile(r"(?<=uthorization: )[Bb][Ee][Aa][Rr][Ee][Rr]\s+[A-Za-z0-9._~+/=-]{6,}")),
     (("sk-",), re.compile(r"sk-[A-Za-z0-9_-]{6,}")),
     (("gho_", "ghp_", "ghs_", "ghu_"), re.compile(r"gh[opsu]_[A-Za-z0-9]{16,}")),
     (("akia",), re.compile(r"AKIA[A-Z0-9]{12,}")),
@@ -70,6 +72,20 @@ def _hide_shape(pattern: re.Pattern[str], text: str) -> str:
         return MARK
 
     return pattern.sub(hide, text)
+
+
+def find_shapes(text: str) -> list[tuple[int, int]]:
+    """Where something stands that is spelled like a key."""
+    lowered = text.lower()
+    found: list[tuple[int, int]] = []
+    for marks, pattern in _SHAPES:
+        at = 0
+        while any(mark in lowered for mark in marks) and (match := pattern.search(text, at)):
+            before = text[match.start() - 1] if match.start() else " "
+            is_inside = before.isalnum() or before == "_"
+            at = match.start() + 1 if is_inside else match.end()
+            found += [] if is_inside else [match.span()]
+    return found
 
 
 class Redactor:

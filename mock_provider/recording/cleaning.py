@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from mock_provider.json_values import Json
 from mock_provider.recording.exchanges import Clean, Seen
-from mock_provider.recording.frames import STREAM_TYPE, Frame, encode_frames, read_frames, spell_frames
+from mock_provider.recording.fragments import Span, clean_fragments, joined_texts
+from mock_provider.recording.frames import STREAM_TYPE, Frame, encode_frames, parse_frames, read_frames, spell_frames
 from mock_provider.recording.said import read_json
 from mock_provider.recording.said_bedrock import inside_chunk
-from mock_provider.redaction import MARK, MIN_SECRET, Redactor, secrets_of_caller
+from mock_provider.redaction import MARK, MIN_SECRET, Redactor, find_shapes, secrets_of_caller
 from mock_provider.secret_names import is_secret_name, is_secret_query
 
 HIDDEN = "redacted"  # the word that cassettes use
@@ -121,7 +123,7 @@ class Cleaner:
             parts = _events(cleaned)
             sent = [part.encode("utf-8") for part in parts]
         else:
-            kept = [Frame(one.headers, self._payload(one.payload)) for one in frames]
+            kept = self._cleaned_frames(frames)
             cleaned, sent = spell_frames(kept), encode_frames(kept)
         pieces = tuple((offset, len(piece)) for offset, piece in seen.pieces if piece)
         if b"".join(sent) != seen.answer:  # something was taken out: the sizes are those of the events left
@@ -143,15 +145,43 @@ class Cleaner:
             has_frames=frames is not None,
         )
 
-    def _payload(self, payload: str) -> str:
-        """The payload of a frame; what a chunk holds is spelled in base64, so it is cleaned inside."""
-        inner = inside_chunk(payload)
-        if inner is None:
-            return self._document(payload, is_request=False)
-        cleaned = self._document(inner, is_request=False)
-        if cleaned == inner:
-            return payload
-        return json.dumps({"bytes": base64.b64encode(cleaned.encode("utf-8")).decode("ascii")}, separators=(",", ":"))
+    def _cleaned_frames(self, frames: Sequence[Frame]) -> list[Frame]:
+        """Frames cleaned; what a chunk holds is spelled in base64, so it is cleaned inside."""
+        insides = [inside_chunk(one.payload) for one in frames]
+        shown = [one.payload if inner is None else inner for one, inner in zip(frames, insides, strict=True)]
+        kept: list[Frame] = []
+        for one, inner, before, joined in zip(frames, insides, shown, self._joined(shown), strict=True):
+            text = self._document(joined, is_request=False)
+            if text == before:
+                kept.append(one)
+            elif inner is None:
+                kept.append(Frame(one.headers, text))
+            else:
+                held = base64.b64encode(text.encode("utf-8")).decode("ascii")
+                kept.append(Frame(one.headers, json.dumps({"bytes": held}, separators=(",", ":"))))
+        return kept
+
+    def _joined(self, texts: Sequence[str]) -> list[str]:
+        """The texts of events without what is secret only when their fragments are put together."""
+        events = [read_json(text) for text in texts]
+        cleaned = clean_fragments(events, self._spans, HIDDEN)
+        return [
+            text if new is event else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
+            for text, event, new in zip(texts, events, cleaned, strict=True)
+        ]
+
+    def _spans(self, text: str) -> list[Span]:
+        """Where secrets stand in a text, in order; those that overlap are one."""
+        found = find_shapes(text)
+        for _, form in self._forms:
+            found += [match.span() for match in re.finditer(re.escape(form), text)]
+        spans: list[Span] = []
+        for start, stop in sorted(found):
+            if spans and start < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+            else:
+                spans.append((start, stop))
+        return spans
 
     def text(self, text: str) -> str:
         """Hide in free text."""
@@ -179,7 +209,13 @@ class Cleaner:
         whole = self._json(text, is_request=is_request)
         if whole is not None:
             return whole
-        return "\n".join(self._line(line, is_request=is_request) for line in text.split("\n"))
+        lines = text.split("\n")
+        said = [line.removeprefix("data:") for line in lines]
+        for at, (before, joined) in enumerate(zip(said, self._joined(said), strict=True)):
+            if joined is not before:
+                end = "\r" if lines[at].endswith("\r") else ""
+                lines[at] = f"data: {joined}{end}" if lines[at].startswith("data:") else f"{joined}{end}"
+        return "\n".join(self._line(line, is_request=is_request) for line in lines)
 
     def _line(self, line: str, *, is_request: bool) -> str:
         mark = "data:" if line.startswith("data:") else ""
@@ -196,7 +232,8 @@ class Cleaner:
         value = read_json(text)
         if not isinstance(value, dict | list):
             return None
-        cleaned = self._value(value, is_request=is_request)
+        parts = clean_fragments(value, self._spans, HIDDEN) if isinstance(value, list) else value
+        cleaned = self._value(parts, is_request=is_request)
         return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False, separators=(",", ":"))
 
     def _value(self, value: Json, *, is_request: bool) -> Json:
@@ -215,6 +252,15 @@ class Cleaner:
         return value
 
     # Searching
+
+    def findings_in(self, clean: Clean) -> Sequence[str]:
+        """Kinds of secrets that the fragments of a cleaned answer still add up to."""
+        answer = clean.answer
+        texts = [one.payload for one in parse_frames(answer)] if clean.has_frames else answer.split("\n")
+        said = [inside_chunk(text) or text.removeprefix("data:") for text in texts]
+        whole = read_json(answer)
+        events = whole if isinstance(whole, list) else [read_json(text) for text in said]
+        return self.findings("\n".join(joined_texts(events)))
 
     def findings(self, text: str) -> Sequence[str]:
         """Kinds of secrets that are still in a finished file, never their values; empty when it is clean."""

@@ -94,8 +94,9 @@ def compose_recording(
     if not texts:
         raise RecordingError("nothing to keep", expected="an answer that came to its end", fix="\n  ".join(lines))
     files, problems, more = _compose(texts, facts)
-    for name, text in files.items():
-        found = cleaner.findings(text)
+    searched = [(name, cleaner.findings(text)) for name, text in files.items()]
+    searched += [(f"answer {one.number}, in fragments", cleaner.findings_in(one)) for one in texts]
+    for name, found in searched:
         if found:
             what = f"a secret is still in {name}: {'; '.join(found)}"
             fix = "name the header or field: --secret NAME; nothing was written"
