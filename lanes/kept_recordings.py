@@ -39,15 +39,24 @@ def kept_names(root: Path) -> tuple[str, ...]:
 def recording_notes(root: Path, folder: Path, policy: LanePolicy) -> tuple[tuple[str, ...], bool]:
     """What is to be said of the recordings of the run whose bundle lies there, and whether it fails.
 
-    Shape: stale ones with the command that records them anew, then those that nobody played, which alone fail.
+    Shape: those that no longer count as recorded, with the exchange and why; stale ones with the command that records
+    them anew; then those that nobody played, which alone fail.
     """
     names = kept_names(root)
     if not has_recordings(policy) or not names:
         return (), False
     bundle = read_bundle(folder)
-    stale = tuple(dict.fromkeys(note for record in bundle.records if (note := _stale_note(record.cassette))))
+    doubted = dict.fromkeys(note for record in bundle.records for note in _doubts(record.cassette))
+    stale = dict.fromkeys(note for record in bundle.records if (note := _stale_note(record.cassette)))
     unused, is_unused = _unused_notes(names, bundle)
-    return (*stale, *unused), is_unused
+    return (*doubted, *stale, *unused), is_unused
+
+
+def _doubts(facts: JsonObject | None) -> list[str]:
+    """Which exchanges of a recording are none of a model any more, though they say so of themselves."""
+    told = facts or {}
+    doubts = told.get("doubts")
+    return [f"{told.get('id')} counts as scripted: {each}" for each in doubts] if isinstance(doubts, list) else []
 
 
 def _stale_note(facts: JsonObject | None) -> str:

@@ -81,3 +81,11 @@ def test_a_stale_recording_is_named_with_the_command_that_records_it_anew(root: 
 
     why, command = "model m-1 is retired, 103 days old", "tox -e record -- played --target TARGET"
     assert (notes[0], is_unused) == (f"{PLAYED} is stale: {why}; record it anew: {command}", False)
+
+
+def test_cassettes_an_exchange_that_was_altered_is_named_also_by_a_run_of_a_part(root: Path) -> None:
+    facts: dict[str, Json] = {"doubts": ["interaction 2: it was altered after it was recorded"]}
+    notes, is_unused = recording_notes(root, bundle(root, facts, shard_total=2), REPLAY)
+
+    told = f"{PLAYED} counts as scripted: interaction 2: it was altered after it was recorded"
+    assert (notes[0], is_unused) == (told, False)
