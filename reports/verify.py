@@ -18,6 +18,7 @@ from lanes.claims import Claims
 from lanes.errors import EvidenceError, UsageError
 from lanes.proof_record import find_proof_bundles
 from lanes.record import Subject, digest_bytes
+from lanes.subject import current_subject
 from reports.admit import Admission
 from reports.board import Board
 from reports.comparison import differences
@@ -33,6 +34,7 @@ from reports.output import (
     load_board,
     output_files,
 )
+from reports.recordings import compare_recordings, named_recordings
 
 # What may honestly be so and leaves the evidence with a hole; every other finding means that something was changed.
 LACKING = frozenset({"torn", "no-trailer", "unjudged", "no-records", "missing shard", "overlap"})
@@ -84,8 +86,10 @@ def verify_folder(out: Path, root: Path) -> Verification:
         raise UsageError("there is no bundle below it", where=str(out), fix=fix)
     seen = Verification()
     manifest = _manifest(out, seen)
-    subject = _check_bundles(folders, manifest, seen)
+    recordings: dict[str, set[str]] = {}
+    subject = _check_bundles(folders, manifest, seen, recordings)
     _check_lists(out, folders, manifest, seen)
+    _check_recordings(root, recordings, subject, seen)
     lines = None if manifest is None else manifest.history_lines
     own = [digest_bundle(folder) for folder in folders]
     claims, admission = claims_of(root), admission_for(root, subject, lines, own)
@@ -113,13 +117,19 @@ def _manifest(out: Path, seen: Verification) -> Manifest | None:
         return None
 
 
-def _check_bundles(folders: tuple[Path, ...], manifest: Manifest | None, seen: Verification) -> Subject:
-    """Read every bundle, one after the other, and return the subject that the evidence is about."""
+def _check_bundles(
+    folders: tuple[Path, ...], manifest: Manifest | None, seen: Verification, recordings: dict[str, set[str]]
+) -> Subject:
+    """Read every bundle, one after the other, and return the subject that the evidence is about.
+
+    Shape: the recordings that its records name are added to recordings.
+    """
     subjects: dict[tuple[str, str, bool, str, str], Subject] = {}
     records = 0
     for folder in folders:
         bundle = read_bundle(folder)
         records += len(bundle.records)
+        named_recordings(bundle.records, recordings)
         if bundle.header.run_id:
             subjects.setdefault(bundle.header.subject.identity, bundle.header.subject)
         for problem in bundle.problems:
@@ -159,6 +169,20 @@ def _check_list(name: str, listed: set[str], there: Mapping[str, Path], seen: Ve
         text = f"it does not name this bundle ({digest}): one was changed, or came later"
         seen.find("bundle-unknown", f"{folder.parent.name}/{folder.name}", f"{name}: {text}")
     seen.checked.append(f"the {len(listed)} bundles that {name} names")
+
+
+def _check_recordings(root: Path, named: Mapping[str, set[str]], subject: Subject, seen: Verification) -> None:
+    """Digest every recording that records name anew; in another tree than theirs a difference says nothing."""
+    same, other, gone = compare_recordings(root, named)
+    if same:
+        seen.checked.append(f"the digests of {len(same)} recordings that records name")
+    if other and current_subject(root).identity == subject.identity:
+        for name in other:
+            seen.find("recording", name, "it is not the recording that was played, or records disagree about it")
+    elif other:
+        seen.unchecked.append(f"the recordings {', '.join(other)}: they differ here, where the tree is another one")
+    if gone:
+        seen.unchecked.append(f"the recordings {', '.join(gone)}: they are not here")
 
 
 def _check_rules(
