@@ -77,7 +77,6 @@ BLOCKING_REASONS = frozenset(
 
 # Made once: every line of evidence is spelled and digested by it.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-_RANK: Mapping[str, int] = {"scripted": 0, "recorded": 1, "live": 2}
 _VOLATILE = frozenset(
     {
         "record_id",
@@ -287,6 +286,8 @@ def answer_class(answer: JsonObject) -> Literal["scripted", "recorded", "live"]:
     the live channel and wire facts. An answer note that says more than its facts is taken down here.
     """
     claimed = answer.get("class")
+    if claimed == "scripted":
+        return "scripted"
     channel = answer.get("channel")
     if claimed == "live" and channel == "live" and isinstance(answer.get("wire"), Mapping) and answer.get("wire"):
         return "live"
@@ -308,7 +309,14 @@ def weakest_class(answers: Sequence[JsonObject]) -> Provenance:
     """The weakest class among some answers; "none" when there are none."""
     if not answers:
         return "none"
-    return min((answer_class(answer) for answer in answers), key=lambda name: _RANK[name])
+    weakest: Provenance = "live"
+    for answer in answers:
+        found = answer_class(answer)
+        if found == "scripted":
+            return found
+        if found == "recorded":
+            weakest = found
+    return weakest
 
 
 def encode_record(record: Record) -> bytes:
@@ -338,7 +346,11 @@ def _without_volatile(value: Json) -> Json:
 def group_to_json(group: Subject | Shard | Attempt) -> dict[str, Json]:
     """One typed group as a JSON object, unknown fields included."""
     document: dict[str, Json] = dict(group.extra)
-    for each in fields(group):
-        if each.name != "extra":
-            document[each.name] = getattr(group, each.name)
+    for name in _NAMES[type(group)]:
+        document[name] = getattr(group, name)
     return document
+
+
+_NAMES: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(each.name for each in fields(kind) if each.name != "extra") for kind in (Subject, Shard, Attempt)
+}

@@ -5,10 +5,10 @@ Room: pure. Who reads a bundle comes in; what is no record raises, and what is u
 
 from __future__ import annotations
 
-import json
+import marshal
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TypeAlias, TypeVar, cast
 
@@ -23,7 +23,6 @@ from lanes.record import (
     Record,
     Shard,
     Subject,
-    canonical_json,
     digest_bytes,
     digest_json,
 )
@@ -60,6 +59,22 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "cost": (dict, type(None)),
 }
 _REQUIRED = ("run_id", "lane", "node_id", "verdict")
+_NONE = type(None)
+_CLAIMED: Mapping[str, tuple[type, ...]] = {  # what a file says that follows from the facts
+    "class": (str, _NONE),
+    "record_id": (str, _NONE),
+    "answers_by_class": (dict, _NONE),
+}
+_MAX_SHARED_BYTES = 512  # of a group that is kept for others; one with the text of a failure has its own
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Which fields a record has: plain ones, and unknown ones. is_whole: none is missing."""
+
+    plain: tuple[str, ...]
+    extra: tuple[str, ...]
+    is_whole: bool
 
 
 def has_own_digest(document: JsonObject, line: bytes = b"") -> bool:
@@ -83,54 +98,68 @@ def record_from_json(document: JsonObject, *, upgrades: Mapping[int, Upgrade] = 
     Raises: EvidenceError for a newer schema, an unknown one, or a field of the wrong type.
     """
     current = _upgrade(document, upgrades)
+    form = _usual_form(tuple(current), tuple(map(type, current.values()))) or _checked_form(current)
+    if current["verdict"] not in VERDICTS:
+        raise EvidenceError(f"verdict {current['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
+    counts = current.get("answers_by_class")
+    plain = {name: current[name] for name in form.plain}
+    for name in _ALIKE:
+        if (group := plain.get(name)) is not None:
+            plain[name] = _shared(group)
+    subject, has_subject = _group_from_json(Subject, current.get("subject", {}), "subject")
+    shard, has_shard = _group_from_json(Shard, current.get("shard", {}), "shard")
+    attempts = [_group_from_json(Attempt, item, "attempts") for item in _items(current, "attempts")]
+    record = Record(
+        **cast("dict[str, str]", plain),  # type: ignore[arg-type]  # every field's type was checked above
+        subject=subject,
+        shard=shard,
+        attempts=tuple(attempt for attempt, _is_whole in attempts),
+        claim_ids=_texts(current, "claim_ids"),
+        answers=_objects(current, "answers"),
+        extra={name: current[name] for name in form.extra},
+        stored_class=cast("str | None", current.get("class")),
+        stored_counts=None if counts is None else cast("JsonObject", _shared(counts)),
+        stored_id=cast("str | None", current.get("record_id")),
+    )
+    if not (form.is_whole and has_subject and has_shard and all(is_whole for _attempt, is_whole in attempts)):
+        record.keep_source(current)  # it leaves fields out that writing would add; kept as it is, not as it would be
+    return record
+
+
+@lru_cache(maxsize=1024)
+def _usual_form(names: tuple[str, ...], kinds: tuple[type, ...]) -> _Form | None:
+    """The form of every record with these fields of exactly these types; None for one that has to be looked at."""
+    given = dict(zip(names, kinds, strict=True))
+    is_right = all(given[name] in wanted for name, wanted in {**_TYPES, **_CLAIMED}.items() if name in given)
+    return _form_of(names) if is_right and given.keys() >= set(_REQUIRED) else None
+
+
+def _checked_form(current: JsonObject) -> _Form:
     for name in _REQUIRED:
         if name not in current:
             raise EvidenceError(f"field {name!r} is missing", code=RECORD_SHAPE)
     for name, kinds in _TYPES.items():
         if name in current and type(current[name]) not in kinds and not _is_one_of(current[name], kinds):
-            wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            wanted = " or ".join("null" if kind is _NONE else kind.__name__ for kind in kinds)
             raise EvidenceError(f"field {name!r} is {current[name]!r:.80}, expected {wanted}", code=RECORD_SHAPE)
-    if current["verdict"] not in VERDICTS:
-        raise EvidenceError(f"verdict {current['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
-    stored = {"class": current.get("class"), "record_id": current.get("record_id")}
-    for name, value in stored.items():
+    for name in ("class", "record_id"):
+        value = current.get(name)
         if value is not None and not isinstance(value, str):
             raise EvidenceError(f"field {name!r} is {value!r:.80}, expected str", code=RECORD_SHAPE)
     counts = current.get("answers_by_class")
     if counts is not None and not isinstance(counts, Mapping):
         raise EvidenceError("field 'answers_by_class' is no object", code=RECORD_SHAPE)
-    plain = {name: current[name] for name in PLAIN_FIELDS if name in current}
-    for name in _ALIKE:
-        if (group := plain.get(name)) is not None:
-            plain[name] = _shared_object(canonical_json(group))
-    record = Record(
-        **cast("dict[str, str]", plain),  # type: ignore[arg-type]  # every field's type was checked above
-        subject=_group_from_json(Subject, current.get("subject", {}), "subject"),
-        shard=_group_from_json(Shard, current.get("shard", {}), "shard"),
-        attempts=tuple(_group_from_json(Attempt, item, "attempts") for item in _items(current, "attempts")),
-        claim_ids=_texts(current, "claim_ids"),
-        answers=_objects(current, "answers"),
-        extra={name: value for name, value in current.items() if name not in _KNOWN},
-        stored_class=cast("str | None", stored["class"]),
-        stored_counts=None if counts is None else _shared_object(canonical_json(counts)),
-        stored_id=cast("str | None", stored["record_id"]),
-    )
-    if not _is_whole(current):
-        record.keep_source(current)  # it leaves fields out that writing would add; kept as it is, not as it would be
-    return record
+    return _form_of(tuple(current))
+
+
+def _form_of(names: tuple[str, ...]) -> _Form:
+    plain = tuple(name for name in PLAIN_FIELDS if name in names)
+    return _Form(plain, tuple(name for name in names if name not in _KNOWN), set(names) >= _KNOWN)
 
 
 def subject_from_json(value: Json) -> Subject:
     """Read a subject; raises EvidenceError for a field of the wrong type."""
-    return _group_from_json(Subject, value, "subject")
-
-
-def _is_whole(document: JsonObject) -> bool:
-    groups = [(Subject, document.get("subject")), (Shard, document.get("shard"))]
-    groups += [(Attempt, attempt) for attempt in _items(document, "attempts")]
-    return document.keys() >= _KNOWN and all(
-        isinstance(group, Mapping) and group.keys() >= _GROUP_FIELDS[kind].keys() for kind, group in groups
-    )
+    return _group_from_json(Subject, value, "subject")[0]
 
 
 _ALIKE = ("guard", "script", "cassette", "model")  # groups that most records of a lane have in common
@@ -139,31 +168,43 @@ _Group = TypeVar("_Group", Subject, Shard, Attempt)
 _Kind: TypeAlias = type[Subject] | type[Shard] | type[Attempt]
 
 
-def _group_from_json(kind: type[_Group], value: Json, where: str) -> _Group:
+def _group_from_json(kind: type[_Group], value: Json, where: str) -> tuple[_Group, bool]:
+    """One group, and whether none of its fields is missing."""
     if not isinstance(value, Mapping):
         raise EvidenceError(f"field {where!r} is no object", code=RECORD_SHAPE)
-    plain = tuple((name, each) for name, each in value.items() if isinstance(each, str | int | None))
-    name = kind.__name__
-    if name == Attempt.__name__ or len(plain) < len(value):
-        return cast("_Group", _new_group(kind, value, where))
-    kinds = tuple(map(type, value.values()))  # true is no 1 here, though it is equal to it
-    return cast("_Group", _shared_group(name, plain, kinds, where))
+    spelled = _spelled(value)
+    if spelled is None or len(spelled) > _MAX_SHARED_BYTES:
+        return cast("tuple[_Group, bool]", _new_group(kind, value, where))
+    return cast("tuple[_Group, bool]", _shared_group(kind.__name__, spelled, where))
+
+
+@lru_cache(maxsize=4096)
+def _shared_group(name: str, spelled: bytes, where: str) -> tuple[Subject | Shard | Attempt, bool]:
+    """Thousands of records share one subject, a few shards and alike attempts: each is checked once and kept once."""
+    return _new_group(_KINDS[name], marshal.loads(spelled), where)  # noqa: S302 - our own bytes, of a moment ago
+
+
+def _shared(group: Json) -> Json:
+    """An equal object that other records hold already, where there is one."""
+    spelled = _spelled(group)
+    return group if spelled is None else _shared_object(spelled)
 
 
 @lru_cache(maxsize=1024)
-def _shared_group(
-    name: str, facts: tuple[tuple[str, str | int | None], ...], _kinds: tuple[type, ...], where: str
-) -> Subject | Shard | Attempt:
-    """Thousands of records share one subject and a few shards: each is checked once and kept once."""
-    return _new_group(_KINDS[name], dict(facts), where)
+def _shared_object(spelled: bytes) -> Json:
+    return cast("Json", marshal.loads(spelled))  # noqa: S302 - as above
 
 
-@lru_cache(maxsize=1024)
-def _shared_object(text: bytes) -> JsonObject:
-    return cast("JsonObject", json.loads(text))
+def _spelled(value: Json) -> bytes | None:
+    """Bytes that are the same for the same value, quickly; None for what is no plain JSON or too deep."""
+    try:
+        # from version 3 on, the bytes tell how often a text is held, too
+        return marshal.dumps(cast("dict[str, str]", value), 2)
+    except ValueError:
+        return None
 
 
-def _new_group(kind: _Kind, value: JsonObject, where: str) -> Subject | Shard | Attempt:
+def _new_group(kind: _Kind, value: JsonObject, where: str) -> tuple[Subject | Shard | Attempt, bool]:
     table = _GROUP_FIELDS[kind]
     known: dict[str, Json] = {}
     for name, kinds in table.items():
@@ -178,8 +219,9 @@ def _new_group(kind: _Kind, value: JsonObject, where: str) -> Subject | Shard | 
         raise EvidenceError("an attempt needs 'n' and 'verdict'", code=RECORD_SHAPE)
     if kind is Attempt and known["verdict"] not in VERDICTS:
         raise EvidenceError(f"attempt verdict {known['verdict']!r:.80} is unknown", code=RECORD_SHAPE)
-    extra = {name: item for name, item in value.items() if name not in table}
-    return kind(**cast("dict[str, str]", known), extra=extra)  # type: ignore[arg-type]  # types were checked above
+    extra = {name: item for name, item in value.items() if name not in table} if len(known) < len(value) else {}
+    group = kind(**cast("dict[str, str]", known), extra=extra)  # type: ignore[arg-type]  # types were checked above
+    return group, len(known) == len(table)
 
 
 _GROUP_TYPES: Mapping[str, tuple[type, ...]] = {

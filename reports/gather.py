@@ -64,7 +64,7 @@ def gather(bundles: Iterable[Bundle], rules: Rules) -> Gathered:
     """Judge all bundles together."""
     gathered = Gathered()
     unique: dict[str, _Held] = {}
-    lists: dict[tuple[ExpectedItem, ...], tuple[ExpectedItem, ...]] = {}
+    lists: list[tuple[ExpectedItem, ...]] = []
     for bundle in bundles:
         key = identify(bundle)
         before = unique.get(key)
@@ -85,11 +85,11 @@ def gather(bundles: Iterable[Bundle], rules: Rules) -> Gathered:
     return gathered
 
 
-def _hold(
-    bundle: Bundle, key: str, rules: Rules, lists: dict[tuple[ExpectedItem, ...], tuple[ExpectedItem, ...]]
-) -> _Held:
+def _hold(bundle: Bundle, key: str, rules: Rules, lists: list[tuple[ExpectedItem, ...]]) -> _Held:
     """Judge a keyless bundle and let its records go; the list that all shards of a run name is kept once."""
-    expected = lists.setdefault(bundle.header.expected, bundle.header.expected)
+    expected = next((known for known in lists if known == bundle.header.expected), None)
+    if expected is None:
+        lists.append(expected := bundle.header.expected)  # as many as lanes, and told apart by their first items
     bundle = replace(bundle, header=replace(bundle.header, expected=expected), digest=key)
     if not is_sound(bundle, rules, Findings()):
         return _Held(replace(bundle, records=()))

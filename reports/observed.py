@@ -26,6 +26,7 @@ _GROUPS = (
     ("live_proof", ("ttfb_ms",)),
     ("cost", ("usd", "in", "cached", "out", "reasoning", "price_table")),
 )
+_TOLD = (str, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def _properties(record: Record) -> tuple[tuple[str, str], ...]:
         facts: JsonObject = getattr(record, group) or {}
         for name in names if facts else ():
             value = facts.get(name)
-            if isinstance(value, str | int) and not isinstance(value, bool):
+            if isinstance(value, _TOLD) and not isinstance(value, bool):
                 found.append((f"{group}.{name}", str(value)))
     return ("record", record.record_id), *_shared(tuple(found))
 

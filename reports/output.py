@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import gc
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -44,6 +45,7 @@ from reports.trend import trends
 from reports.verdict import EVERYTHING, Asked, exit_code
 
 FILE_WIDTH = 120
+_BLOCK_PIECES = 512  # some ten thousand letters; more would be no quicker
 HTTPS_PORT = 443
 TEXT, MARKDOWN, JSON, HTML = "board.txt", "board.md", "board.json", "board.html"
 Render = Callable[[], Iterable[str]]  # the pieces of one file, in order; a large board is never one text in memory
@@ -69,7 +71,7 @@ def build_reports(
     """
     about = current_subject(root) if subject is None else subject
     known = claims_of(root) if claims is None else claims
-    with _only_writer(out_dir):
+    with _only_writer(out_dir), _collector_at_rest():
         bundles = _digests(find_bundles(out_dir))
         admission = admission_for(root, about, own=bundles)
         board = load_board(out_dir, root, now, subject=about, claims=known, admission=admission)
@@ -276,11 +278,17 @@ def _write_whole(path: Path, pieces: Iterable[str]) -> str:
     temporary = path.with_name(f".{path.name}.new")
     digest = hashlib.sha256()
     with temporary.open("wb") as file:
-        for piece in pieces:
-            data = piece.encode("utf-8")
+        for data in _blocks(pieces):
             digest.update(data)
             file.write(data)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
     return "sha256:" + digest.hexdigest()
+
+
+def _blocks(pieces: Iterable[str]) -> Iterator[bytes]:
+    """The pieces in UTF-8, many at a time: there are millions, most of a few letters."""
+    waiting = iter(pieces)
+    while block := list(itertools.islice(waiting, _BLOCK_PIECES)):
+        yield "".join(block).encode("utf-8")

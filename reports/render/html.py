@@ -16,9 +16,10 @@ from markupsafe import Markup
 
 from reports.board import Board
 from reports.render.characters import as_text
+from reports.render.html_parts import Chip
 from reports.render.html_view import view_of
 
-TEMPLATE, STYLE, SCRIPT = "board.html", "board.css", "board.js"
+TEMPLATE, CHIP, STYLE, SCRIPT = "board.html", "chip.html", "board.css", "board.js"
 _POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
@@ -39,8 +40,19 @@ def html_pieces(board: Board) -> Iterator[str]:
     engine = _engine()
     style, script = _source(STYLE), _source(SCRIPT)
     policy = _POLICY.format(style=_digest(style), script=_digest(script))
-    template = engine.get_template(TEMPLATE)
-    yield from template.generate(view=view_of(board), policy=policy, style=Markup(style), script=Markup(script))  # noqa: S704
+    template, chip = engine.get_template(TEMPLATE), engine.get_template(CHIP)
+
+    @lru_cache(maxsize=4096)  # a page shows few different ones, tens of thousands of times
+    def show_chip(each: Chip) -> Markup:
+        return Markup(chip.render(each=each))  # noqa: S704 - every expression of it is escaped
+
+    yield from template.generate(
+        view=view_of(board),
+        policy=policy,
+        style=Markup(style),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - as well
+        chip=show_chip,
+    )
     yield "\n"
 
 

@@ -16,7 +16,7 @@ from reports.render.characters import as_unicode
 
 _SUSPECT = re.compile(r"\\u(d[89a-f]|fff[ef])")  # halves of pairs, also those of whole characters, and non-characters
 
-_SORTED = json.JSONEncoder(sort_keys=True, ensure_ascii=True)
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=True).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +39,36 @@ def json_pieces(value: Value, open_levels: int) -> Iterator[str]:
 
 
 def _written(value: Value, depth: int, open_levels: int) -> Iterator[str]:
-    if isinstance(value, Late):
+    if depth > open_levels and not isinstance(value, Late):
+        yield _line(value)
+    elif isinstance(value, Late):
         yield from _members("[]", ((None, each) for each in value.entries()), depth, open_levels)
-    elif value and isinstance(value, dict) and depth <= open_levels:
+    elif value and isinstance(value, dict):
         yield from _members("{}", sorted(value.items()), depth, open_levels)
-    elif value and isinstance(value, list) and depth <= open_levels:
+    elif value and isinstance(value, list):
         yield from _members("[]", ((None, each) for each in value), depth, open_levels)
     else:
-        text = _SORTED.encode(value)
-        yield _SORTED.encode(_cleaned(value)) if _SUSPECT.search(text) else text
+        yield _line(value)
+
+
+def _line(value: Value) -> str:
+    text = _encode(value)
+    return _encode(_cleaned(value)) if _SUSPECT.search(text) else text
 
 
 def _members(brackets: str, entries: Iterable[tuple[str | None, Value]], depth: int, open_levels: int) -> Iterator[str]:
-    before, between = brackets[0], f",\n{' ' * (depth + 1)}"
+    between = f",\n{' ' * (depth + 1)}"
+    before = f"{brackets[0]}{between[1:]}"
     is_empty = True
     for name, item in entries:
-        yield f"{before}{between[1:]}" if is_empty else between
+        start = before if name is None else f"{before}{json.dumps(as_unicode(name))}: "
+        before = between
         is_empty = False
-        if name is not None:
-            yield f"{json.dumps(as_unicode(name))}: "
-        yield from _written(item, depth + 1, open_levels)
+        if depth >= open_levels and not isinstance(item, Late):
+            yield f"{start}{_line(item)}"  # one piece a line: a large board has a million of them
+        else:
+            yield start
+            yield from _written(item, depth + 1, open_levels)
     yield brackets if is_empty else f"\n{' ' * depth}{brackets[1]}"
 
 

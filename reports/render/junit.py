@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lanes.record import Attempt
 from reports.admit import LiveProof
@@ -180,8 +181,12 @@ def _seconds(duration_ms: int) -> str:
 def _properties(facts: Sequence[tuple[str, str]]) -> Iterable[str]:
     if not facts:
         return []
-    inner = [_tag("property", {"name": name, "value": value}, closed=True) for name, value in facts]
-    return ["<properties>", *inner, "</properties>"]
+    return ["<properties>", *(_property(name, value) for name, value in facts), "</properties>"]
+
+
+@lru_cache(maxsize=16_384)  # most facts of a column are those of thousands of its items
+def _property(name: str, value: str) -> str:
+    return f'<property name="{_attribute(name)}" value="{_attribute(value)}"/>'
 
 
 def _element(tag: str, message: str, kind: str, text: str = "") -> str:

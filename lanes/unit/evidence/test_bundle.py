@@ -20,7 +20,7 @@ from lanes.bundle import (
 )
 from lanes.bundle_reading import read_bundle
 from lanes.errors import EvidenceError
-from lanes.record import Attempt, Record, Subject, encode_record
+from lanes.record import Attempt, Record, Subject, canonical_json, digest_json, encode_record
 
 HEADER = BundleHeader(
     lane="offline",
@@ -367,7 +367,18 @@ def test_a_header_that_cannot_be_meant_is_unreadable_and_says_which_field(
     assert said in bundle.problems[0].text
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400], ids=["nan", "constant", "past", "long"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param("NaN", id="nan"),
+        pytest.param("-Infinity", id="constant"),
+        pytest.param("1e999", id="past"),
+        pytest.param("1" * 400, id="long"),
+        pytest.param("1" * 19, id="19-digits"),
+        pytest.param("-" + "1" * 18, id="with-a-sign"),
+        pytest.param("\t" + "9" * 19, id="after-a-tab"),
+    ],
+)
 def test_a_number_that_is_none_damages_its_line_alone(tmp_path: Path, number: str) -> None:
     write(tmp_path / "b", "a", "b")
     path = tmp_path / "b" / "records.jsonl"
@@ -377,6 +388,19 @@ def test_a_number_that_is_none_damages_its_line_alone(tmp_path: Path, number: st
     bundle = read_bundle(tmp_path / "b")
 
     assert ([record.node_id for record in bundle.records], codes(tmp_path / "b")) == (["a"], ["damaged", "trailer"])
+
+
+def test_digits_are_no_number_inside_a_text_and_a_number_has_up_to_eighteen(tmp_path: Path) -> None:
+    write(tmp_path / "b", "9" * 40)
+    path = tmp_path / "b" / "records.jsonl"
+    document = json.loads(path.read_text("ascii"))
+    document["duration_ms"] = 10**18 - 1
+    del document["record_id"]
+    path.write_bytes(canonical_json({**document, "record_id": digest_json(document)}) + b"\n")
+
+    (record,) = read_bundle(tmp_path / "b").records
+
+    assert (record.node_id, record.duration_ms) == ("9" * 40, 10**18 - 1)
 
 
 def test_a_header_nested_without_end_is_unreadable(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -270,3 +272,21 @@ def test_a_record_without_a_field_it_needs_is_refused(name: str) -> None:
 
     with pytest.raises(EvidenceError, match=f"field '{name}' is missing"):
         record_from_json(document)
+
+
+def test_a_record_of_the_usual_form_is_read_like_one_of_a_form_not_seen_before() -> None:
+    usual = dict(Record("unit", "a", "r", "passed", attempts=(Attempt(1, "passed"),)).to_json())
+    backwards = {name: usual[name] for name in reversed(usual)}
+    wrapped = MappingProxyType({**usual, "shard": MappingProxyType(dict(cast("JsonObject", usual["shard"])))})
+
+    assert [record_from_json(each) for each in (usual, usual, backwards, wrapped)] == [record_from_json(usual)] * 4
+
+
+def test_records_hold_equal_groups_once_and_unequal_ones_apart() -> None:
+    usual = Record("unit", "a", "r", "passed", guard={"depth": "D2", "refusals": []}).to_json()
+    first, second = record_from_json(usual), record_from_json(dict(usual))
+    other = record_from_json({**usual, "guard": {"depth": 1}})
+    flag = record_from_json({**usual, "guard": {"depth": True}})
+
+    assert (first.guard is second.guard, first.subject is second.subject, first.shard is second.shard) == (True,) * 3
+    assert [str(each.guard) for each in (other, flag)] == ["{'depth': 1}", "{'depth': True}"]
