@@ -14,6 +14,7 @@ from harness.assemble import Assembled
 from harness.capabilities.live_agents import LiveAgents
 from harness.errors import HarnessError, UsageError
 from harness.model.messages import SessionId
+from harness.surfaces.progress import one_line
 
 MAX_SHOWN = 200  # characters of a path that is repeated to whoever named it
 
@@ -31,12 +32,14 @@ class Hosted:
 
     Shape: open builds a session at most once at a time, so that callers who ask together share one agent; a build that
     failed leaves no trace, and the next caller tries again. What is asked of one session takes effect in the order it
-    was asked: a close waits for the opening before it, an open for the close. close_all refuses new ones first.
+    was asked: a close waits for the opening before it, an open for the close. close_all refuses new ones first. say
+    hears what was repaired in a session's log when it was opened, and which MCP servers it does without.
     Raises: UsageError with code SHUTTING_DOWN from open once closing began.
     """
 
-    def __init__(self, live: LiveAgents) -> None:
+    def __init__(self, live: LiveAgents, say: Callable[[str], None]) -> None:
         self.live = live
+        self._say = say
         self._sessions: dict[SessionId, Assembled] = {}
         self._opening: dict[SessionId, asyncio.Task[Assembled]] = {}
         self._ending: dict[SessionId, asyncio.Task[None]] = {}
@@ -127,6 +130,9 @@ class Hosted:
         finally:
             del self._opening[session_id]
         self._sessions[session_id] = assembled
+        damage = assembled.writer.damage
+        for notice in (*([] if damage is None else [f"it was repaired: {damage}"]), *assembled.mcp.notices):
+            self._say(f"session {session_id}: {one_line(notice)}")
         return assembled
 
     async def _end(self, session_id: SessionId, assembled: Assembled) -> None:

@@ -85,7 +85,7 @@ class AcpBridge:
         self._reopening: set[SessionId] = set()
         self._peer: Peer | None = None
         self._teardown: asyncio.Task[None] | None = None
-        self.hosted = Hosted(live if live is not None else LiveAgents())
+        self.hosted = Hosted(live if live is not None else LiveAgents(), say)
         self.stopped = asyncio.Event()  # an ACP client has no word for it: it closes its end
         self.handlers: Mapping[str, Handler] = {
             "initialize": self._initialize,

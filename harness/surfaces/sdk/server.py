@@ -76,7 +76,7 @@ class SdkServer:
         self._handshake = asyncio.Lock()  # what was sent behind a handshake is done as that one asks
         self._folders: dict[SessionId, Path] = {}
         self._coming: dict[str, list[asyncio.Future[None]]] = {}  # prompts of each session that are not queued yet
-        self.hosted = Hosted(live if live is not None else LiveAgents())
+        self.hosted = Hosted(live if live is not None else LiveAgents(), say)
         self.told: Mapping[str, Told] = {}
         self._outbox: Outbox | None = None
         self.stopped = asyncio.Event()

@@ -61,8 +61,9 @@ class AcpBench:
         self._answered: set[str] = set()
         given = {"HOME": str(folder), "PATH": os.environ["PATH"], "HARNESS_RETRY_BASE_MS": "0", **(environ or {})}
         flags = Flags(
-            session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model=model, provider=provider
-        )
+            session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model=model, provider=provider,
+            mcp=options.pop("mcp", None),
+        )  # fmt: skip
         self.bridge = AcpBridge(
             from_environment(given, flags),
             say=self.said.append,

@@ -40,8 +40,9 @@ class SdkBench:
         environ = {"HOME": str(folder), "PATH": "/usr/bin:/bin", "HARNESS_RETRY_BASE_MS": "0"}
         depth = options.pop("depth", None)
         flags = Flags(
-            session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model="m", delegation_depth=depth
-        )
+            session_root=str(folder / "sessions"), base_url="http://127.0.0.1:9/v1", model="m", delegation_depth=depth,
+            mcp=options.pop("mcp", None),
+        )  # fmt: skip
         self.server = SdkServer(
             flags,
             environ,

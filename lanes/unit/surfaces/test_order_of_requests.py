@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +142,15 @@ def slow_end(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return may_end
 
 
-async def let_run() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0.001)
+async def answered_early(bench: SdkBench | AcpBench, *numbers: int) -> list[Any]:
+    """The answers to these requests that come although the session they speak of does not close."""
+
+    def answers() -> list[Any]:
+        return [frame for frame in bench.sink.frames if frame.get("id") in numbers and "method" not in frame]
+
+    with suppress(TimeoutError):
+        await asyncio.wait_for(bench.until(lambda frames: bool(answers())), 0.2)
+    return answers()
 
 
 @pytest.mark.parametrize("method", ["session/prompt", "session/resume"])
@@ -157,8 +164,7 @@ async def test_SV21_a_session_is_opened_again_right_behind_its_close(
     slow_end.clear()
     close = bench.send("session/close", {"sessionId": "s"})
     again = bench.send(method, {"sessionId": "s", "contentBlocks": TEXT})
-    await let_run()
-    early = [frame for frame in bench.sink.frames if frame.get("id") in (close, again)]
+    early = await answered_early(bench, close, again)
     slow_end.set()
     answers = [await bench.answer(close), await bench.answer(again)]
     await bench.leave()
@@ -183,8 +189,7 @@ async def test_a_shutdown_waits_for_a_close_that_came_before_it(tmp_path: Path, 
     await bench.idle()
     slow_end.clear()
     close, shutdown = bench.send("session/close", {"sessionId": "s"}), bench.send("shutdown")
-    await let_run()
-    early = [frame for frame in bench.sink.frames if frame.get("id") in (close, shutdown)]
+    early = await answered_early(bench, close, shutdown)
     slow_end.set()
     answers = [await bench.answer(close), await bench.answer(shutdown)]
     await bench.serving
@@ -255,8 +260,7 @@ async def test_a_session_is_loaded_again_right_behind_its_close(tmp_path: Path, 
     await bench.ask("session/load", **wanted)
     slow_end.clear()
     numbers = [bench.send("session/close", sessionId=session), bench.send("session/load", **wanted)]
-    await let_run()
-    early = [frame for frame in bench.sink.frames if frame.get("id") in numbers and "method" not in frame]
+    early = await answered_early(bench, *numbers)
     slow_end.set()
     answers = [await bench.answer(number) for number in numbers]
     before = len(bench.texts)
