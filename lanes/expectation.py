@@ -1,4 +1,4 @@
-"""Expected failures: strict, with an issue and a date, and never silently past it.
+"""Expected failures: strict, with an issue and a date, and never silently past it; and failures called passes.
 
 Room: the item hooks come in while items are collected, before one runs, and with the report of each of its phases.
 """
@@ -31,11 +31,16 @@ def expectation_problem(item: pytest.Item) -> str | None:
 def report_problem(
     item: pytest.Item, report: pytest.TestReport, error: BaseException | None, today: date
 ) -> tuple[str, str] | None:
-    """Return reason code and text when a report calls a failure expected that nobody declared as one, else None.
+    """Return reason code and text when a report calls a failure a pass, or one that nobody declared expected.
 
-    Shape: a body that calls `pytest.xfail`, `unittest.expectedFailure`, and a mark that was added while the test ran
-    are no declarations: none of them could fail the day the failure is gone.
+    Shape: None when it does neither. What a phase raised is a failure, whatever a hook made of its report. A body that
+    calls `pytest.xfail`, `unittest.expectedFailure`, and a mark that was added while the test ran are no declarations:
+    none of them could fail the day the failure is gone.
     """
+    if report.passed and error is not None:
+        words = f"{type(error).__name__}: {error}".partition("\n")[0]
+        what = f"its {report.when} raised {words:.200}, and a hook called that a pass"
+        return "overruled", compose_message(what, "OVERRULED", where=item.nodeid, fix="let what fails be a failure")
     if not hasattr(report, "wasxfail"):
         return None
     if report.passed:

@@ -35,6 +35,52 @@ def test_status_36_an_expected_failure_is_strict_and_has_an_issue_and_a_last_day
     assert project.records("unit") == {}
 
 
+HOOK = """
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    report.outcome, report.longrepr = "passed", None
+"""
+RAISING = """
+import pytest
+
+@pytest.fixture
+def broken_before():
+    raise ValueError("in its setup")
+
+@pytest.fixture
+def broken_after():
+    yield
+    raise ValueError("in its teardown")
+
+def test_body(): raise ValueError("in its body")
+def test_setup(broken_before): pass
+def test_teardown(broken_after): pass
+def test_passes(): pass
+"""
+
+
+@pytest.mark.parametrize("where", ["conftest.py", "lanes/unit/conftest.py"])
+def test_a_failure_that_a_hook_calls_a_pass_stays_a_failure_in_every_phase(project, where: str) -> None:
+    project.write(where, HOOK)
+    project.write("lanes/unit/test_a.py", RAISING)
+
+    ended = project.run("run", "unit")
+
+    found = {name: (record.verdict, record.reason_code) for name, record in project.records("unit").items()}
+    assert ended.exit_code == 1
+    assert found == {
+        "test_body": ("failed", "overruled"),
+        "test_setup": ("failed", "overruled"),
+        "test_teardown": ("failed", "overruled"),
+        "test_passes": ("passed", None),
+    }
+    assert "its call raised ValueError: in its body, and a hook called that a pass [OVERRULED]" in ended.stdout
+
+
 BODIES = f"""
 import unittest
 
