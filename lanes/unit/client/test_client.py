@@ -27,7 +27,7 @@ from harness.client import (
     clean_environment,
 )
 from harness.client import client as client_room
-from harness.client.process import TAIL_LINES, ServerProcess, Tail
+from harness.client.process import TAIL_LINES, ServerProcess, Tail, start_process
 from harness.client.tree import SessionTree
 from harness.log.events import AssistantMessage, Event, TurnStart
 from harness.log.json_form import event_to_json
@@ -305,10 +305,9 @@ async def test_what_the_server_refuses_is_raised_as_it_said_it(make: Make) -> No
 def processes(monkeypatch: pytest.MonkeyPatch) -> list[ServerProcess]:
     """The processes that were started, in order."""
     started: list[ServerProcess] = []
-    start = client_room.start_process
 
     async def kept(*given: Any) -> ServerProcess:
-        started.append(await start(*given))
+        started.append(await start_process(*given))
         return started[-1]
 
     monkeypatch.setattr(client_room, "start_process", kept)
@@ -383,7 +382,7 @@ async def test_CL17_each_of_two_closes_at_once_returns_only_when_the_process_is_
         await client.close()
         return processes[0].exit_code
 
-    assert await asyncio.gather(close(), close()) == [0, 0]
+    assert list(await asyncio.gather(close(), close())) == [0, 0]
 
 
 async def test_a_close_fails_the_subscriptions_that_wait(make: Make) -> None:
