@@ -79,12 +79,12 @@ commands:
   demo           show one journey as it happens, then the board
   accept         take what the program now prints as expected output, and show the difference
   record STORY   record a story from a provider anew
+  script LOG     write a script of the mock provider that says again what a session log says
   proofs         break each guard on a copy and see its tests turn red
   crash          kill sessions at work some hundred times, and see that they kept what they promised
   ids            list the edges of the specifications that no test names
 
-example:
-  lanes run offline -n 2 -k journeys
+example: lanes run offline -n 2 -k journeys
 
 Each command explains itself: lanes COMMAND --help
 """
@@ -130,6 +130,7 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         "demo": _demo,
         "accept": _accept,
         "record": _record,
+        "script": _script,
         "proofs": _proofs,
         "crash": _crash,
         "ids": _ids,
@@ -268,6 +269,13 @@ def _record(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         ) from error
 
     sys.stdout.write(f"{record(arguments, environ, Path.cwd(), _show_progress)}\n")
+    return EXIT_PASSED
+
+
+def _script(arguments: Sequence[str], _environ: Mapping[str, str]) -> int:
+    from lanes.log_script import run_script
+
+    _write_now(run_script(arguments))
     return EXIT_PASSED
 
 

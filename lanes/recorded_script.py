@@ -27,7 +27,7 @@ def _step(call: RecordedCall, entry: Override | None) -> dict[str, Json]:
     step: dict[str, Json] = {"reply": _parts(call.chunks)}
     for chunk in call.chunks:
         if isinstance(chunk, UsageChunk):
-            step["usage"] = cast("Json", _usage(chunk.usage))
+            step["usage"] = cast("Json", script_usage(chunk.usage))
         elif isinstance(chunk, Finish):
             step["finish"] = FINISH_WORDS[chunk.kind]
     step.setdefault("usage", "none")
@@ -82,7 +82,7 @@ def _event(delta: ToolCallDelta, index: int) -> bytes:
     return b"data: " + canonical_json(event) + b"\n\n"
 
 
-def _usage(usage: Usage) -> dict[str, int]:
+def script_usage(usage: Usage) -> dict[str, int]:
     """Counts as a script gives them: cached input is part of the input there, and apart in the log."""
     cached = usage.cache_read_tokens or 0
     counts = {"input": usage.input_tokens + cached, "output": usage.output_tokens}
