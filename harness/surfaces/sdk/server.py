@@ -75,6 +75,7 @@ class SdkServer:
         self._options = RequestOptions()
         self._handshake = asyncio.Lock()  # what was sent behind a handshake is done as that one asks
         self._folders: dict[SessionId, Path] = {}
+        self._moves: dict[str, asyncio.Lock] = {}  # held while a session changes its folder
         self._coming: dict[str, list[asyncio.Future[None]]] = {}  # prompts of each session that are not queued yet
         self.hosted = Hosted(live if live is not None else LiveAgents(), say)
         self.told: Mapping[str, Told] = {}
@@ -153,6 +154,7 @@ class SdkServer:
         before = coming[-1] if coming else None
         coming.append(queued)
         try:
+            await self._moved(session)
             return await self._prompt(params, before, queued)
         finally:
             if before is None or before.done():
@@ -213,6 +215,7 @@ class SdkServer:
 
     async def _resume(self, params: JsonObject) -> JsonObject:
         session_id = read_session_id(params)
+        await self._moved(session_id)
         if self.hosted.get(session_id) is not None:
             raise RpcError(INTERNAL_ERROR, f"session {session_id} is open already")
         await self._opened(session_id, may_create=False)
@@ -247,6 +250,7 @@ class SdkServer:
 
     async def _close_session(self, params: JsonObject) -> JsonObject:
         session_id = read_session_id(params)
+        await self._moved(session_id)
         if not await self.hosted.close(session_id):
             raise UsageError(f"unknown session: {session_id}", where="sessionId")
         return {}
@@ -256,8 +260,22 @@ class SdkServer:
         return {"cwd": str(self._folder_of(session_id))}
 
     async def _set_folder(self, params: JsonObject) -> JsonObject:
-        session_id = read_session_id(params)
-        folder = await asyncio.to_thread(_folder_at, self._folder_of(session_id), read_text(params, "path"), "path")
+        session_id, path = read_session_id(params), read_text(params, "path")
+        before = tuple(self._coming.get(session_id, ()))
+        async with self._moves.setdefault(session_id, asyncio.Lock()):
+            if before:  # they were sent before this, and have the session at work
+                await asyncio.wait(before)
+            return {"cwd": str(await self._move(session_id, path))}
+
+    async def _moved(self, session_id: str) -> None:
+        """Wait for the changes of folder that were sent before."""
+        move = self._moves.get(session_id)
+        if move is not None:
+            async with move:
+                return
+
+    async def _move(self, session_id: SessionId, path: str) -> Path:
+        folder = await asyncio.to_thread(_folder_at, self._folder_of(session_id), path, "path")
         assembled = self.hosted.get(session_id)
         if assembled is not None and (assembled.agent.status != "idle" or assembled.agent.pending):
             raise UsageError("the session is at work", where="sessionId", fix="wait until it is idle")
@@ -265,7 +283,7 @@ class SdkServer:
         if assembled is not None and len(assembled.agent.log):
             await self.hosted.close(session_id)
             await self._opened(session_id, may_create=False)
-        return {"cwd": str(folder)}
+        return folder
 
     def _folder_of(self, session_id: SessionId) -> Path:
         chosen = self._folders.get(session_id)

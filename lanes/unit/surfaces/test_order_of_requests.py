@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from harness.model.messages import AttachmentRef
 from harness.surfaces.hosting import Hosted
 from harness.tools.shipped import ShippedTools
 from lanes.unit.surfaces.acp_bench import ONE_PIXEL, AcpBench
-from lanes.unit.surfaces.scripted import say
+from lanes.unit.surfaces.scripted import Reply, say, use
 from lanes.unit.surfaces.sdk_bench import SdkBench
 
 TEXT = [{"type": "text", "text": "words"}]
@@ -122,6 +123,66 @@ async def test_words_sent_behind_a_picture_are_heard_behind_it(
 ) -> None:
     bench = await with_a_slow_store(tmp_path, monkeypatch, between)
     assert ["picture" in str(content) for content in asked(bench)] == [False, True, False]
+
+
+# folders ----------------------------------------------------------------------------------------------------------
+
+
+async def in_work(folder: Path, *replies: Reply) -> tuple[SdkBench, Path]:
+    """An idle session, and a folder beside the one it works in."""
+    bench = SdkBench(folder, say("first"), *replies)
+    await bench.hello()
+    await bench.prompt("first")
+    await bench.idle()
+    other = folder / "other"
+    other.mkdir()
+    return bench, other
+
+
+async def test_a_prompt_right_behind_a_change_of_folder_works_in_the_new_one(tmp_path: Path) -> None:
+    bench, other = await in_work(tmp_path, use("shell", {"command": "pwd"}), say("done"))
+    move = bench.send("session/working-directory/set", {"sessionId": "s", "path": str(other)})
+    prompt = bench.send("session/prompt", {"sessionId": "s", "contentBlocks": TEXT})
+    answers = [await bench.answer(move), await bench.answer(prompt)]
+    await bench.until(lambda frames: len(bench.script.requests) == 3)
+    await bench.leave()
+    assert (answers[0], "messageId" in answers[1]) == ({"cwd": str(other)}, True)
+    assert str(other) in json.dumps(bench.script.requests[2]["messages"][-1])
+
+
+async def test_of_two_changes_of_folder_the_later_one_stays(tmp_path: Path) -> None:
+    bench, other = await in_work(tmp_path)
+    moves = [
+        bench.send("session/working-directory/set", {"sessionId": "s", "path": str(path)}) for path in (other, tmp_path)
+    ]
+    answers = [await bench.answer(move) for move in moves]
+    folder = await bench.ask("session/working-directory/get", {"sessionId": "s"})
+    await bench.leave()
+    assert (answers, folder) == ([{"cwd": str(other)}, {"cwd": str(tmp_path)}], {"cwd": str(tmp_path)})
+
+
+@pytest.mark.parametrize("method", ["session/close", "session/resume"])
+async def test_what_is_sent_behind_a_change_of_folder_finds_it_made(method: str, tmp_path: Path) -> None:
+    bench, other = await in_work(tmp_path)
+    move = bench.send("session/working-directory/set", {"sessionId": "s", "path": str(other)})
+    behind = bench.send(method, {"sessionId": "s"})
+    answers = [await bench.answer(move), await bench.answer(behind)]
+    left = len(bench.live)
+    await bench.leave()
+    said = {"code": -32603, "message": "session s is open already"}
+    expected: tuple[Any, int] = ({}, 0) if method == "session/close" else (said, 1)
+    assert (answers[0], (answers[1], left)) == ({"cwd": str(other)}, expected)
+
+
+async def test_a_change_of_folder_right_behind_a_prompt_is_refused_and_the_prompt_kept(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("ok"))
+    await bench.hello()
+    prompt = bench.send("session/prompt", {"sessionId": "s", "contentBlocks": TEXT})
+    move = bench.send("session/working-directory/set", {"sessionId": "s", "path": str(tmp_path)})
+    answers = [await bench.answer(prompt), await bench.answer(move)]
+    await bench.idle()
+    await bench.leave()
+    assert ("messageId" in answers[0], answers[1]["message"]) == (True, "sessionId: the session is at work")
 
 
 # opening and closing ----------------------------------------------------------------------------------------------
