@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from mock_provider.asked import Refusal
 from mock_provider.json_reader import Reader, Reading
-from mock_provider.json_values import MAX_DEPTH, is_too_deep
+from mock_provider.json_values import MAX_DEPTH
 from mock_provider.values import value
 
 PLAIN = "identity"
@@ -50,8 +50,7 @@ def read_body(data: bytes, reader: Reader) -> Reading | Refusal:
         reading = reader.read(data)
     except (ValueError, RecursionError):
         return Refusal(400, "not_json", _NOT_JSON)
-    fresh = reading.fresh_bytes  # what was known was not too deep
-    if len(fresh) > MAX_DEPTH and fresh.count(b"[") + fresh.count(b"{") > MAX_DEPTH and is_too_deep(reading.fresh):
+    if reading.fresh_objects() is None:  # what was known was not too deep
         return Refusal(400, "too_deep", f"The request body is nested more than {MAX_DEPTH} levels deep.")
     return reading
 

@@ -9,9 +9,10 @@ differs is parsed. Whatever looks unusual is left to the ordinary parser, which 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
-from mock_provider.json_values import Json, JsonObject
+from mock_provider.json_values import Json, JsonObject, objects_within
 from mock_provider.known import KnownList
 from mock_provider.runs import AFTER_TEXT, Run
 from mock_provider.spelling import Spelling
@@ -40,7 +41,7 @@ class Frame:
     """A document without the elements of one list, the one that grows.
 
     Shape: before ends where the first element begins, after begins where the list is closed; head and rest are the
-    members there.
+    members there. findings are for whoever knows what follows from them alone.
     """
 
     before: Run
@@ -48,17 +49,20 @@ class Frame:
     after: Run
     head: JsonObject
     rest: JsonObject
+    findings: dict[Hashable, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Reading:
     """A document read.
 
-    Shape: runs are the parts that were known; fresh is the document without them, fresh_bytes what else was spelled;
-    news may be remembered: the name of a list, what stands before in it, and new elements; and a frame. spelling is the
-    document in pieces, where most of it was known.
+    Shape: data is all of it, as it was spelled; runs are the parts that were known; fresh is the document without them,
+    fresh_bytes what else was spelled; news may be remembered: the name of a list, what stands before in it, and new
+    elements; and a frame. spelling is the document in pieces, where most of it was known; within the frame that was,
+    around a list.
     """
 
+    data: bytes
     value: Json
     runs: list[Run]
     fresh: Json
@@ -66,6 +70,14 @@ class Reading:
     news: list[tuple[str, Run, Run]]
     frame: Frame | None = None
     spelling: Spelling | None = None
+    within: tuple[Frame, list[Json]] | None = None
+    _objects: list[JsonObject] | None = None
+
+    def fresh_objects(self) -> list[JsonObject] | None:
+        """All objects in fresh; None where it is nested too deep."""
+        if self._objects is None:
+            self._objects = objects_within(self.fresh)
+        return self._objects
 
 
 _NO_RUNS: list[Run] = []
@@ -98,7 +110,7 @@ class Reader:
             except (_Unusual, ValueError, RecursionError):
                 pass  # the ordinary parser says what is wrong, if anything is
         value = parse(data)
-        return Reading(value, _NO_RUNS, value, data, _NO_NEWS)
+        return Reading(data, value, _NO_RUNS, value, data, _NO_NEWS)
 
     def remember(self, reading: Reading) -> None:
         """Remember the lists of a document; never one that holds a secret, they stay in memory."""
@@ -169,7 +181,7 @@ class _Walk:
                 raise _Unusual
         self._fresh_bytes.append(data[self._fresh_from :])
         fresh_bytes = b"".join(self._fresh_bytes)
-        return Reading(content, self._runs, self._fresh, fresh_bytes, self._news, self._frame(content))
+        return Reading(data, content, self._runs, self._fresh, fresh_bytes, self._news, self._frame(content))
 
     def _frame(self, content: JsonObject) -> Frame | None:
         """What stands around the list that is new, if it is the only one."""
@@ -224,7 +236,7 @@ class _Walk:
         content: JsonObject = {**frame.head, frame.name: found, **frame.rest}
         shared = tuple([run.text for run in runs])
         spelling = Spelling(tuple(pieces), shared, len(new) + len(runs))  # and a comma between two runs
-        return Reading(content, runs, fresh, new, news, None, spelling)
+        return Reading(data, content, runs, fresh, new, news, None, spelling, (frame, found))
 
     def _value(self, at: int) -> tuple[Json, int]:
         data = self._data
@@ -270,6 +282,10 @@ class _Walk:
     def _known(self, place: Run, at: int) -> Run | None:
         """The longest known run at this place; a longer one is cut where the document goes another way."""
         data = self._data
+        if not place.branches:
+            return None
+        if data.startswith(place.branches[0].text, at):  # what came last, most often
+            return place.branches[0]
         if not data.startswith(place.firsts, at):
             return None
         number = next(n for n, first in enumerate(place.firsts) if data.startswith(first, at))

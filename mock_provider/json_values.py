@@ -15,6 +15,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = "dict[str, Json]"
 PathStep: TypeAlias = "str | int"
 
+SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None)})  # the types of values in which none stands
 MAX_DEPTH = 128  # real requests and schemas stay below 30; far below Python's own limit, so that walks may recurse
 _PATH_PART = re.compile(
     r"""\.?(?P<name>[A-Za-z_$][A-Za-z0-9_$-]*)|\[(?P<index>-?\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]"""
@@ -112,14 +113,27 @@ def find_value(document: Json, path: JsonPath) -> Found | None:
 
 def is_too_deep(value: Json, limit: int = MAX_DEPTH) -> bool:
     """Whether lists and mappings are nested beyond the limit; does not recurse itself."""
-    waiting: list[tuple[Json, int]] = [(value, 1)]
-    while waiting:
-        here, depth = waiting.pop()
-        if isinstance(here, list | dict):
-            if depth > limit:
-                return True
-            waiting.extend((item, depth + 1) for item in (here.values() if isinstance(here, dict) else here))
-    return False
+    return objects_within(value, limit) is None
+
+
+def objects_within(value: Json, limit: int = MAX_DEPTH) -> list[JsonObject] | None:
+    """All objects in a document; None where lists and mappings are nested beyond the limit. Does not recurse itself."""
+    found: list[JsonObject] = []
+    level: list[Json] = [] if type(value) in SCALARS else [value]
+    for _ in range(limit):
+        below: list[Json] = []
+        for here in level:
+            if isinstance(here, dict):
+                found.append(here)
+                for item in here.values():  # of the few items of most objects a comprehension would cost more
+                    if type(item) not in SCALARS:
+                        below.append(item)
+            elif isinstance(here, list):
+                below += [item for item in here if type(item) not in SCALARS]
+        if not below:
+            return found
+        level = below
+    return None if level else found
 
 
 def quote(text: str, limit: int = 80) -> str:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import cast
 
 from mock_provider.asked import Asked, Refusal
 from mock_provider.caller import Caller
 from mock_provider.deciding import Checked, Decider, Request
 from mock_provider.incoming import PLAIN, read_body, unpack_body
-from mock_provider.json_reader import Reader
+from mock_provider.json_reader import Frame, Reader, Reading
+from mock_provider.json_values import Json
 from mock_provider.redaction import redactor_for, secrets_of_body
 from mock_provider.spelling import KeptBody
-from mock_provider.standing import Due
+from mock_provider.standing import Due, Standing
 from mock_provider.wordings import Wording, Wordings, cut_body
 
 MAX_QUESTIONS = 256
 MAX_SEEN = 4096  # marks of short ones that came once; most never come again, and are not worth keeping
 MAX_QUESTION_BYTES = 4096  # longer ones are mostly histories, of which the reader knows the beginning
+LISTED, FORMAT = "messages", "response_format"  # the list that Dialect.sound_bytes speaks of, and what it excepts
+MAX_FINDINGS = 64  # callers that ask around one frame
 
 
 @dataclass(slots=True, eq=False)
@@ -79,12 +83,32 @@ class Questions:
 
     def due(self, caller: Caller, body: bytes, decider: Decider) -> Question | Due:
         """What a request gets, where an answer stands for it; else the request, to be decided about."""
-        return self._known_due(caller, body) or self._stand(self.of(caller, body, decider), decider)
+        if len(body) <= MAX_QUESTION_BYTES:
+            return self._known_due(caller, body) or self._stand(self.of(caller, body, decider), decider)
+        read = self._take_in(caller, body, decider)
+        if isinstance(read, Question):
+            return read
+        return self._due_within(caller, read) or self._stand(
+            self._check(caller, body, read, decider), decider, read.within
+        )
+
+    def _due_within(self, caller: Caller, reading: Reading) -> Due | None:
+        """The same of a history around which everything is known, and in which no rule is broken."""
+        sound_bytes = caller.dialect.sound_bytes
+        if reading.within is None or sound_bytes is None:
+            return None
+        frame, listed = reading.within
+        found = frame.findings.get(caller)
+        if found is None:
+            return None
+        standing, others_bytes = cast("tuple[Standing, int]", found)
+        said_bytes = sound_bytes(listed) if standing.is_due else None
+        if said_bytes is None:
+            return None
+        return standing, standing.count(said_bytes + others_bytes), reading.spelling or reading.data
 
     def _known_due(self, caller: Caller, body: bytes) -> Due | None:
         """The same of a short request that came before, or came with other words; None where it has to be read."""
-        if len(body) > MAX_QUESTION_BYTES:
-            return None
         known = self._known.get((caller, body))
         if known is not None:
             due = known.due
@@ -100,7 +124,9 @@ class Questions:
             return None
         return standing, standing.count(said_bytes + len(cut[1]) - len(wording.spelled)), body
 
-    def _stand(self, question: Question, decider: Decider) -> Question | Due:
+    def _stand(
+        self, question: Question, decider: Decider, within: tuple[Frame, list[Json]] | None = None
+    ) -> Question | Due:
         """Look whether an answer stands, and note it for when the request comes again, or comes with other words."""
         asked = question.checked
         if not question.is_clean or not isinstance(asked, Asked):
@@ -112,7 +138,22 @@ class Questions:
         if question.wording is not None and not standing.needs_words:
             question.wording.standing = standing
             self._has_standing = True
+        if within is not None and not standing.needs_words and decider.may_reword(question.request.caller):
+            self._note_within(question.request.caller, asked, standing, within)
         return due
+
+    @staticmethod
+    def _note_within(caller: Caller, asked: Asked, standing: Standing, within: tuple[Frame, list[Json]]) -> None:
+        """Note what a history gets around which everything is the same."""
+        frame, listed = within
+        sound_bytes = caller.dialect.sound_bytes
+        if sound_bytes is None or asked.said_bytes is None or frame.name != LISTED or FORMAT in asked.body:
+            return
+        said_bytes = sound_bytes(listed)
+        if said_bytes is not None:
+            if len(frame.findings) >= MAX_FINDINGS:
+                frame.findings.clear()
+            frame.findings[caller] = standing, asked.said_bytes - said_bytes
 
     def knows(self, caller: Caller, body: bytes) -> bool:
         """Whether a request is remembered, in which there is no secret then."""
@@ -145,6 +186,11 @@ class Questions:
         self._reader.forget()
 
     def _read(self, caller: Caller, body: bytes, decider: Decider) -> Question:
+        read = self._take_in(caller, body, decider)
+        return read if isinstance(read, Question) else self._check(caller, body, read, decider)
+
+    def _take_in(self, caller: Caller, body: bytes, decider: Decider) -> Reading | Question:
+        """Parse a body and look for secrets. Shape: a question where it cannot be read, or holds one."""
         data = body if caller.encoding == PLAIN else unpack_body(body, caller.encoding, self._limit_bytes)
         reading = data if isinstance(data, Refusal) else read_body(data, self._reader)
         if isinstance(reading, Refusal) or isinstance(data, Refusal):
@@ -157,5 +203,8 @@ class Questions:
             kept_body = json.dumps(secrets.json(reading.value)).encode("ascii")
             return Question(request, decider.check(request), kept_body, is_clean=False)
         self._reader.remember(reading)
+        return reading
+
+    def _check(self, caller: Caller, body: bytes, reading: Reading, decider: Decider) -> Question:
         request = Request(caller, reading.value, None, caller.secrets, len(body))
-        return Question(request, decider.check(request), reading.spelling or data, is_clean=True)
+        return Question(request, decider.check(request), reading.spelling or reading.data, is_clean=True)

@@ -119,7 +119,10 @@ class Redactor:
         """Whether hiding in this document would change nothing."""
         if not self._is_findable:
             return self.json(reading.value) == reading.value
-        if self._finder.finds(reading.fresh_bytes) or has_secret_name(reading.fresh):
+        fresh = reading.fresh_bytes
+        is_plain = self._finder.is_plain(fresh)
+        objects = reading.fresh_objects()
+        if objects is None or has_secret_name(objects) or (not is_plain and self._finder.finds(fresh)):
             return False
         for run in reading.runs:  # forms and names were looked for when it was remembered
             if self.number not in run.cleared:
@@ -128,7 +131,7 @@ class Redactor:
                 if len(run.cleared) >= MAX_CLEARED:
                     run.cleared.clear()
                 run.cleared.add(self.number)
-        return not may_have_form(reading.fresh_bytes) or self.json(reading.fresh) == reading.fresh
+        return is_plain or not may_have_form(fresh) or self.json(reading.fresh) == reading.fresh
 
     def may_hide(self, data: bytes) -> bool:
         """Whether hiding may change a text, as it is spelled in a document."""

@@ -9,8 +9,9 @@ import re
 from collections.abc import Hashable, Iterator
 
 from mock_provider.json_values import Json
-from mock_provider.strict_json import DECODER
+from mock_provider.strict_json import DECODER, FAST
 
+_NEXT = b"},{"  # between two objects, as most clients spell it; it may also stand inside of one
 AFTER_TEXT = re.compile(r"[ \t\n\r]*([,\]}])[ \t\n\r]*")
 
 
@@ -54,6 +55,9 @@ class Run:
             return self.text[: self._places[0][1]]
         if len(self.values) == 1:
             return self.text
+        end = self.text.find(_NEXT) + 1
+        if end and _is_whole(self.text[:end]):
+            return self.text[:end]
         text = self.text.decode("utf-8", "surrogatepass")
         end = DECODER.raw_decode(text)[1]
         return self.text[: end if text.isascii() else len(text[:end].encode("utf-8", "surrogatepass"))]
@@ -100,6 +104,15 @@ class Run:
         number %= len(self.branches)
         self.firsts = self.firsts[:number] + self.firsts[number + 1 :]
         return self.branches.pop(number)
+
+
+def _is_whole(text: bytes) -> bool:
+    """Whether this is one element, and not only the beginning of one."""
+    try:
+        FAST.read(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _measure(data: bytes, count: int) -> Iterator[tuple[int, int]]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
-from mock_provider.json_values import Json
+from mock_provider.json_values import Json, JsonObject
 
 _SECRET_ENDS = (
     "apikey",
@@ -42,22 +43,12 @@ def is_secret_query(name: str) -> bool:
     return name.lower() in _SECRET_QUERY_NAMES or is_secret_name(name)
 
 
-def has_secret_name(value: Json) -> bool:
-    """Whether anything in a document that may be a secret stands under such a name; objects are none."""
-    if isinstance(value, dict):
-        if not _harmless.issuperset(value) and _names_secret(value):
+def has_secret_name(objects: Iterable[JsonObject]) -> bool:
+    """Whether anything in these objects that may be a secret stands under such a name; objects are none."""
+    for here in objects:  # noqa: SIM110 - in every request's way, where a generator would cost as much
+        if not _harmless.issuperset(here) and _names_secret(here):
             return True
-        for item in value.values():
-            if type(item) in _CONTAINERS and has_secret_name(item):
-                return True
-    elif isinstance(value, list):
-        for item in value:
-            if type(item) in _CONTAINERS and has_secret_name(item):
-                return True
     return False
-
-
-_CONTAINERS: frozenset[type] = frozenset({dict, list})
 
 
 def _names_secret(value: dict[str, Json]) -> bool:

@@ -14,27 +14,27 @@ MIN_LONG_BYTES = 12  # longer words are searched for in steps of their length, w
 # Characters of requests, mostly prose and JSON, the most frequent first; all others are rarer.
 _FREQUENT = b'etaoinsrhldcumfpgwybvk",:.{}_0123456789-/ETAOINSRHLDCUMFPGWYBVKxjqz()\\'
 
-# What no document with a secret of a known form, as spelled, can do without: a character, and what stands around it.
-_SEALS = tuple(
-    (character, re.compile(pattern))
-    for character, pattern in (
-        (b"-", rb"-(?:(?<=sk-)|(?<=xox[abp]-))"),
-        (b"_", rb"_(?<=gh[opsu]_)"),
-        (b"J", rb"J(?<=eyJ)"),
-        (b"K", rb"K(?<=AK)(?=IA)"),
-        (b"z", rb"z(?<=AIz)(?=a)"),
-        (b"\\", rb"0(?<=\\u0)(?=0)"),  # escapes that can spell a character of a form or of a value; others cannot
-        (b"/", rb"/(?<=\\/)"),
-        (b"B", rb"B(?i:earer|asic)"),
-        (b"b", rb"b(?i:earer|asic)"),
-    )
+# What no document with a secret of a known form, as spelled, can do without: a character, a word with it, and what
+# stands around that. Words are found several times as fast as patterns where the character is common.
+_SEALS = (
+    (b"-", b"sk-", None),
+    (b"-", b"xox", re.compile(rb"xox[abp]-")),
+    (b"_", b"_", re.compile(rb"_(?<=gh[opsu]_)")),
+    (b"J", b"eyJ", None),
+    (b"K", b"AKIA", None),
+    (b"z", b"AIza", None),
+    (b"\\", b"\\u00", None),  # escapes that can spell a character of a form or of a value; others cannot
+    (b"/", b"\\/", None),
+    (b"B", b"B", re.compile(rb"B(?i:earer|asic)")),
+    (b"b", b"b", re.compile(rb"b(?i:earer|asic)")),
 )
 
 
 def may_have_form(data: bytes) -> bool:
     """Whether a document, as spelled, may have a secret by its form."""
-    for character, seal in _SEALS:  # noqa: SIM110 - in every request's way, where a generator would cost as much
-        if character in data and seal.search(data):
+    for character, word, pattern in _SEALS:  # in every request's way, where a generator would cost as much
+        # `in` would make an exception of each look, and take three times as long.
+        if data.find(character) >= 0 and data.find(word) >= 0 and (pattern is None or pattern.search(data)):
             return True
     return False
 
@@ -48,19 +48,23 @@ class Finder:
         needed = [value for value in values if not any(other != value and other in value for other in values)]
         self._values = tuple((_rarest(value), value) for value in dict.fromkeys(needed))
         single = (_rarest_character(value) for value in needed)
-        telling = b"".join({*single, *(character for character, _ in _SEALS)})
+        telling = b"".join({*single, *(character for character, _, _ in _SEALS)})
         self._telling = re.compile(b"[%b]" % re.escape(telling))
+
+    def is_plain(self, data: bytes) -> bool:
+        """Whether this is short, and has no character without which there is no value and no secret by its form."""
+        return len(data) <= MAX_SHORT_BYTES and not self._telling.search(data)
 
     def may_find(self, data: bytes) -> bool:
         """Whether one of the values, or a secret by its form, may be there; at once for a short text of plain words."""
-        if len(data) <= MAX_SHORT_BYTES and not self._telling.search(data):
+        if self.is_plain(data):
             return False
         return self.finds(data) or may_have_form(data)
 
     def finds(self, data: bytes) -> bool:
         """Whether one of the values is there."""
         for rarest, value in self._values:  # noqa: SIM110 - as above
-            if rarest in data and value in data:
+            if data.find(rarest) >= 0 and data.find(value) >= 0:
                 return True
         return False
 

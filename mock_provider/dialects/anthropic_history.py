@@ -37,6 +37,13 @@ def read_sound(messages: Sequence[Json]) -> tuple[tuple[AskedMessage, ...], int]
     return None if heard is None or heard[2] or not heard[4] else (heard[0].all(), heard[3])
 
 
+def weigh(messages: Sequence[Json]) -> int | None:
+    """The size in bytes of all that is said, as read_sound has it; None as there."""
+    start: Heard = (Growing(), {}, (), 0, 0)
+    heard = fold(_hear, start, messages)
+    return None if heard is None or heard[2] or not heard[4] else heard[3]
+
+
 def read_any(messages: Sequence[Json]) -> tuple[tuple[AskedMessage, ...], int]:
     """Read messages that the rules took. Shape: as read_sound."""
     found: list[AskedMessage] = []

@@ -6,14 +6,14 @@ Source: the provider's published API reference for /v1/messages, its streaming e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 from mock_provider.asked import Asked, AskedMessage, Refusal
 from mock_provider.dialects.anthropic_events import write_events
-from mock_provider.dialects.anthropic_history import read_any, read_sound, read_tools
+from mock_provider.dialects.anthropic_history import read_any, read_sound, read_tools, weigh
 from mock_provider.dialects.anthropic_models import list_models, show_model
 from mock_provider.dialects.anthropic_output import content_blocks, error_fields, message_fields, stop_reason
-from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body
+from mock_provider.dialects.anthropic_rules import FIELDS, refuse, refuse_body, refuse_last
 from mock_provider.dialects.codec import (
     Address,
     Dialect,
@@ -105,6 +105,12 @@ def _read(received: Received, *, needs_limit: bool) -> Asked | Refusal:
     )
 
 
+def sound_bytes(messages: Sequence[Json]) -> int | None:
+    """The size in bytes of all that is said in messages in which no rule is broken; else None."""
+    size = weigh(messages)
+    return None if size is None or refuse_last(messages) else size
+
+
 def _system(system: Json) -> tuple[AskedMessage, ...]:
     if not system:
         return ()
@@ -166,4 +172,5 @@ DIALECT = Dialect(
     answer_key=answer_key,
     stream_key=answer_key,
     is_wordblind=True,
+    sound_bytes=sound_bytes,
 )

@@ -7,6 +7,7 @@ Source: the error bodies of POST /v1/messages as the provider sends them, and it
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.json_schema import schema_problem
@@ -67,7 +68,7 @@ def refuse_body(
     """
     return (
         _required(body, needs_limit=needs_limit)
-        or (_last(body["messages"]) if has_sound_messages else _messages(body["messages"]))
+        or (refuse_last(body["messages"]) if has_sound_messages else _messages(body["messages"]))
         or _system(body.get("system"))
         or (None if has_sound_tools else _tools(body.get("tools")))
         or _tool_choice(body)
@@ -114,7 +115,8 @@ def _messages(messages: Json) -> Refusal | None:
     return _pairs(checked) or _final_text(checked[-1])
 
 
-def _last(messages: Json) -> Refusal | None:
+def refuse_last(messages: Json | Sequence[Json]) -> Refusal | None:
+    """Check how the last message ends."""
     last = messages[-1] if isinstance(messages, list) else None
     return _final_text(last) if isinstance(last, dict) else None
 

@@ -129,6 +129,9 @@ class Dialect:
     spelled alike, with ids as they are. Such answers are rendered once. stream_key says the same of stream, in which
     counts of tokens stand only with wants_usage or in a flavour. is_wordblind: requests have `messages`, and no rule
     but those about `response_format` looks at what a user's message says when it is one text that is not empty.
+    sound_bytes, where there is one, gives the size of all that is said in `messages` that break no rule of their own,
+    None for others: requests that differ in such messages alone are read and answered alike, their counts aside, if no
+    `response_format` is there.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Dialect:
     answer_key: Callable[[Asked], Hashable] | None = None
     stream_key: Callable[[Asked], Hashable] | None = None
     is_wordblind: bool = False
+    sound_bytes: Callable[[Sequence[Json]], int | None] | None = None
 
 
 def headers_of_stream(dialect: Dialect, asked: Asked) -> tuple[str, Headers]:

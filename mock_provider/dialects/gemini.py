@@ -7,12 +7,11 @@ v1beta; its Python client 3.x asks below /v1, its command-line client and older 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import parse_qs
 
-from mock_provider.asked import Asked, AskedCall, AskedMessage, AskedResult, Refusal
+from mock_provider.asked import Asked, AskedMessage, Refusal
 from mock_provider.dialects.codec import Address, Dialect, Headers, Received, Reply, count_input
 from mock_provider.dialects.gemini_embeddings import embed, embed_batch
 from mock_provider.dialects.gemini_fields import (
@@ -20,9 +19,9 @@ from mock_provider.dialects.gemini_fields import (
     pick_number,
     pick_object,
     pick_objects,
-    pick_text,
 )
-from mock_provider.dialects.gemini_history_rules import calls_of, responses_of
+from mock_provider.dialects.gemini_history import join, read_content, read_sound, read_texts
+from mock_provider.dialects.gemini_history_rules import NEED_SIGNATURES
 from mock_provider.dialects.gemini_models import list_models, show_model
 from mock_provider.dialects.gemini_output import (
     candidate_fields,
@@ -35,6 +34,7 @@ from mock_provider.dialects.gemini_rules import refuse_model, refuse_request, re
 from mock_provider.dialects.gemini_stream import EVENTS, write_chunks
 from mock_provider.dialects.gemini_tool_rules import declared_names
 from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.pieces import size_bytes
 from mock_provider.steps import ErrorEvent, Malformed, RawBytes, Script
 
 _STREAM = "stream"
@@ -81,15 +81,22 @@ def _read(received: Received, body: Json, method: str) -> Asked | Refusal:
     if isinstance(unknown, Refusal) or not isinstance(body, dict):
         return unknown if isinstance(unknown, Refusal) else refuse("wrong_type", "Root element must be a message.")
     model = received.arguments["model"]
-    refused = refuse_model(model, received.script, method) or refuse_request(body, model)
+    sound = read_sound(pick(body, "contents"), needs_signatures=model.startswith(NEED_SIGNATURES))
+    refused = refuse_model(model, received.script, method) or refuse_request(
+        body, model, has_sound_contents=sound is not None
+    )
     if refused:
         return refused
+    system = _system(pick_object(body, "systemInstruction"))
+    said, said_bytes = (_messages(body), None) if sound is None else sound.all()
+    if said_bytes is not None:
+        said_bytes += sum(size_bytes(message.said()) for message in system)
     is_stream = received.form == _STREAM
     wants_events = is_stream and parse_qs(received.query).get("alt", [""])[-1] == "sse"
     return Asked(
         dialect="gemini",
         model=model,
-        messages=(*_system(pick_object(body, "systemInstruction")), *_messages(body)),
+        messages=(*system, *said),
         tools=tuple(declared_names(body)),
         is_stream=is_stream,
         body=body,
@@ -97,64 +104,24 @@ def _read(received: Received, body: Json, method: str) -> Asked | Refusal:
         choices=int(pick_number(pick_object(body, "generationConfig"), "candidateCount") or 1),
         extra_fields=unknown,
         form=EVENTS if wants_events else received.form,
+        said_bytes=said_bytes,
     )
 
 
 def _system(content: JsonObject) -> tuple[AskedMessage, ...]:
-    texts = _texts(content)
+    texts = read_texts(content)
     return (AskedMessage("system", texts),) if texts else ()
 
 
-def _texts(content: JsonObject) -> tuple[str, ...]:
-    """What is said, without the thoughts."""
-    parts = [part for part in pick_objects(content, "parts") if pick(part, "thought") is not True]
-    return tuple(filter(None, (pick_text(part, "text") for part in parts)))
-
-
 def _messages(body: JsonObject) -> tuple[AskedMessage, ...]:
-    """Read the history; each response becomes a message of its own, as in the other dialects.
-
-    Ids of calls are left out: not all clients give them back, and a history is the same with and without. Neighbouring
-    contents of the model are one message: its Python client keeps each chunk of a stream as a content of its own.
-    """
+    """Read a history that the rules took."""
     found: list[AskedMessage] = []
     for content in pick_objects(body, "contents"):
-        responses = [_result(response) for response in responses_of(content)]
-        calls = tuple(
-            AskedCall("", pick_text(call, "name"), json.dumps(pick_object(call, "args"))) for call in calls_of(content)
-        )
-        texts = _texts(content)
-        images = sum(
-            pick(part, name) is not None
-            for part in pick_objects(content, "parts")
-            for name in ("inlineData", "fileData")
-        )
-        found.extend(AskedMessage("tool", (), (), (response,)) for response in responses)
-        if texts or calls or images or not responses:
-            if pick_text(content, "role") != "model":
-                found.append(AskedMessage("user", texts, calls, (), images))
-            elif found and found[-1].role == "assistant":
-                last = found.pop()
-                texts, calls, images = (*last.texts, *texts), (*last.calls, *calls), last.images + images
-                found.append(AskedMessage("assistant", texts, calls, (), images))
-            else:
-                found.append(AskedMessage("assistant", texts, calls, (), images))
+        for message in read_content(content):
+            if message.role == "assistant" and found and found[-1].role == "assistant":
+                message = join(found.pop(), message)
+            found.append(message)
     return tuple(found)
-
-
-def _result(response: JsonObject) -> AskedResult:
-    """A response's text: what its client put under `result` or `output`, or under `error`, else all of it as JSON.
-
-    Source: the provider's reference names `output` and `error`; its Python client writes `result` and `error`.
-    """
-    content = pick_object(response, "response")
-    for name in ("result", "output", "error"):
-        value = content.get(name)
-        if value is not None:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            return AskedResult(pick_text(response, "id"), pick_text(response, "name"), text, name == "error")
-    text = json.dumps(content, ensure_ascii=False)
-    return AskedResult(pick_text(response, "id"), pick_text(response, "name"), text)
 
 
 def whole(asked: Asked, reply: Reply) -> bytes:

@@ -13,10 +13,12 @@ import binascii
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from mock_provider.asked import Refusal
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.known import KnownList, fold
 
 PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta."
 _QUOTED = 80  # characters of a wrong value that an error shows
@@ -278,6 +280,11 @@ def _known_name(fields: Mapping[str, str], name: str) -> str | None:
 
 def _field(value: Json, kind: str, path: str, unknown: list[str]) -> Refusal | None:
     if kind.endswith("*"):
+        if isinstance(value, KnownList):
+            seen = fold(_seen_by(kind[:-1], path), _NOTHING_SEEN, value)
+            if seen is not None:
+                unknown += seen[1]
+                return None
         for at, item in enumerate(value if isinstance(value, list) else [value]):
             refused = _one(item, kind[:-1], f"{path}[{at}]", unknown)
             if refused:
@@ -296,6 +303,28 @@ def _field(value: Json, kind: str, path: str, unknown: list[str]) -> Refusal | N
         text = f'Invalid JSON payload received. Unknown name "{name}"{_at(parent)}: '
         return Refusal(400, "wrong_type", f"{text}Proto field is not repeating, cannot start list.", param=path)
     return _one(value, kind, path, unknown)
+
+
+# How many messages of a list were looked at, and the places of unknown fields in them; None when a type is wrong.
+_Seen: TypeAlias = "tuple[int, tuple[str, ...]] | None"
+_NOTHING_SEEN: _Seen = (0, ())
+
+
+@functools.lru_cache(maxsize=64)
+def _seen_by(kind: str, path: str) -> Callable[[_Seen, Sequence[Json]], _Seen]:
+    """A function that looks at messages of one kind at one place, after those before them; one and the same each time,
+    so that what it found is known again."""
+
+    def see(before: _Seen, items: Sequence[Json]) -> _Seen:
+        if before is None:
+            return None
+        count, unknown = before[0], [*before[1]]
+        for at, item in enumerate(items, count):
+            if _one(item, kind, f"{path}[{at}]", unknown):
+                return None
+        return count + len(items), tuple(unknown)
+
+    return see
 
 
 def _one(value: Json, kind: str, path: str, unknown: list[str]) -> Refusal | None:

@@ -16,6 +16,7 @@ from mock_provider.values import value
 
 # Both spellings of the role of a turn of responses are older than "user" and still taken.
 _RESPONSE_ROLES = ("function", "tool")
+NEED_SIGNATURES = "gemini-3"  # models of which a signature has to come back with the first call of a step
 _DATA = (
     "text",
     "inlineData",
@@ -33,7 +34,7 @@ _MARKS = ("thoughtSignature", "thought")
 def refuse_turns(contents: list[JsonObject], model: str) -> Refusal | None:
     """Check a history. Shape: the first rule that is broken."""
     for at, content in enumerate(contents):
-        refused = _content(content, at)
+        refused = refuse_content(content, at)
         if refused:
             return refused
     turns = _turns(contents)
@@ -68,7 +69,8 @@ def _turns(contents: list[JsonObject]) -> list[_Turn]:
     return turns
 
 
-def _content(content: JsonObject, at: int) -> Refusal | None:
+def refuse_content(content: JsonObject, at: int) -> Refusal | None:
+    """Check one content by itself."""
     role = pick_text(content, "role")
     parts = pick_objects(content, "parts")
     is_response = bool(parts) and all(pick(part, "functionResponse") is not None for part in parts)
@@ -121,7 +123,7 @@ def _pairs(turns: list[_Turn]) -> Refusal | None:
             return refuse("orphan_tool_result", text)
         if len(responses) != len(waiting):
             return _uneven("unanswered_tool_call" if len(responses) < len(waiting) else "orphan_tool_result")
-        stranger = _stranger(waiting, responses)
+        stranger = find_stranger(waiting, responses)
         if stranger is not None:
             text = f"Function response '{stranger}' answers no function call of the turn before."
             return refuse("orphan_tool_result", text)
@@ -143,7 +145,7 @@ def _uneven(rule: str) -> Refusal:
     return refuse(rule, text)
 
 
-def _stranger(calls: list[JsonObject], responses: list[JsonObject]) -> str | None:
+def find_stranger(calls: list[JsonObject], responses: list[JsonObject]) -> str | None:
     """A response whose id, or name where it has no id, belongs to no call that is still open."""
     waiting = list(calls)
     for response in responses:
@@ -168,7 +170,7 @@ def _signatures(turns: list[_Turn], model: str) -> Refusal | None:
             given = pick_text(part, "thoughtSignature")
             if not is_ours(given, decode_bytes(given) or b""):
                 return refuse("wrong_signature", "Corrupted thought signature.")
-    if not model.startswith("gemini-3"):
+    if not model.startswith(NEED_SIGNATURES):
         return None
     asked = [at for at, turn in enumerate(turns) if not turn.is_model and not turn.of("functionResponse")]
     for turn in turns[asked[-1] if asked else 0 :]:

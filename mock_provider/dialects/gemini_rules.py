@@ -68,8 +68,11 @@ def refuse_types(body: Json, message: str, script: Script) -> tuple[str, ...] | 
     return tuple(unknown)
 
 
-def refuse_request(body: JsonObject, model: str) -> Refusal | None:
-    """Check what a body of the right types says. Shape: the first rule that is broken."""
+def refuse_request(body: JsonObject, model: str, *, has_sound_contents: bool = False) -> Refusal | None:
+    """Check what a body of the right types says.
+
+    Shape: the first rule that is broken; has_sound_contents says that the contents are known to break none.
+    """
     contents = pick_objects(body, "contents")
     if not contents:
         return refuse("empty_array", "* GenerateContentRequest.contents: contents is not specified\n")
@@ -77,7 +80,8 @@ def refuse_request(body: JsonObject, model: str) -> Refusal | None:
     if isinstance(system, dict) and not any(pick_text(part, "text") for part in pick_objects(system, "parts")):
         text = "* GenerateContentRequest.system_instruction.parts: contents.parts must not be empty.\n"
         return refuse("missing_content", text)
-    return refuse_turns(contents, model) or refuse_tools(body) or _config(body, model)
+    refused = None if has_sound_contents else refuse_turns(contents, model)
+    return refused or refuse_tools(body) or _config(body, model)
 
 
 def _config(body: JsonObject, model: str) -> Refusal | None:

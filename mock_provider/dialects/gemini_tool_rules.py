@@ -8,13 +8,15 @@ have reported them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mock_provider.asked import Refusal
 from mock_provider.dialects.gemini_fields import pick, pick_list, pick_object, pick_objects, pick_text
 from mock_provider.dialects.gemini_refusals import refuse
 from mock_provider.dialects.gemini_schema import schema_violations
 from mock_provider.dialects.json_schema import schema_problem
-from mock_provider.json_values import JsonObject
+from mock_provider.json_values import Json, JsonObject
+from mock_provider.known import fold
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 _NAME_TEXT = (
@@ -34,6 +36,10 @@ def declared_names(body: JsonObject) -> list[str]:
 
 def refuse_tools(body: JsonObject) -> Refusal | None:
     """Check declarations and configuration. Shape: the first rule that is broken."""
+    tools = pick(body, "tools")
+    names = fold(_offer, _NO_TOOLS, tools) if isinstance(tools, list) else None
+    if names is not None:
+        return _config(body, list(names))
     for at, tool in enumerate(pick_objects(body, "tools")):
         if not tool:
             text = f"tools[{at}].tool_type: required one_of 'tool_type' must have one initialized field"
@@ -43,11 +49,30 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
             refused = _declaration(declaration, here)
             if refused:
                 return refused
-    names = declared_names(body)
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    declared = declared_names(body)
+    twice = next((name for at, name in enumerate(declared) if name in declared[:at]), None)
     if twice is not None:
         return refuse("duplicate_tool_name", f"Duplicate function declaration found: {twice}")
-    return _config(body, names)
+    return _config(body, declared)
+
+
+_NO_TOOLS: tuple[str, ...] | None = ()
+
+
+def _offer(before: tuple[str, ...] | None, tools: Sequence[Json]) -> tuple[str, ...] | None:
+    """Names declared by tools in which no rule is broken, after those before them; None where one may be."""
+    if before is None:
+        return None
+    names = [*before]
+    for tool in tools:
+        if not isinstance(tool, dict) or not tool:
+            return None
+        for declaration in pick_objects(tool, "functionDeclarations"):
+            name = pick_text(declaration, "name")
+            if name in names or _declaration(declaration, ""):
+                return None
+            names.append(name)
+    return tuple(names)
 
 
 def _declaration(declaration: JsonObject, here: str) -> Refusal | None:

@@ -13,7 +13,7 @@ from mock_provider.asked import Asked, Refusal
 from mock_provider.dialects.codec import Address, Dialect, Received, Reply, SaidCall
 from mock_provider.dialects.openai_access import check_access, list_models, show_model
 from mock_provider.dialects.openai_chat_events import chat_logprobs, error_fields, write_chunks
-from mock_provider.dialects.openai_chat_history import read_history
+from mock_provider.dialects.openai_chat_history import read_history, weigh_history
 from mock_provider.dialects.openai_chat_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_embeddings import embed
 from mock_provider.dialects.openai_flavours import FLAVOURS, error, finish_fields, reasoning_fields, usage_of
@@ -168,4 +168,5 @@ DIALECT = Dialect(
     answer_key=answer_key,
     stream_key=stream_key,
     is_wordblind=True,
+    sound_bytes=weigh_history,
 )

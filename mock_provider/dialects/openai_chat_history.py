@@ -45,6 +45,55 @@ def read_history(messages: Sequence[Json]) -> tuple[tuple[AskedMessage, ...], in
     return None if heard is None or heard[2] else (heard[0].all(), heard[3])
 
 
+# As Heard, without the messages.
+Weighed: TypeAlias = "tuple[Mapping[str, str], tuple[str, ...], int] | None"
+
+
+def weigh_history(messages: Sequence[Json]) -> int | None:
+    """The size in bytes of all that is said, as read_history has it, of messages that nobody reads; None as there."""
+    start: Weighed = ({}, (), 0)
+    weighed = fold(_weigh, start, messages) if messages else None
+    return None if weighed is None or weighed[1] else weighed[2]
+
+
+def _weigh(weighed: Weighed, messages: Sequence[Json]) -> Weighed:
+    """As _hear, without making anything of the usual forms."""
+    if weighed is None:
+        return None
+    names, waiting, size = weighed
+    for message in messages:
+        if not isinstance(message, dict):
+            return None
+        role, content = message.get("role"), message.get("content")
+        if type(content) is str and type(role) is str and _CALLING.isdisjoint(message):
+            if role in _PLAIN_ROLES:
+                if waiting:
+                    return None
+                size += len(content) if content.isascii() else size_bytes((content,))
+                continue
+            call_id = message.get("tool_call_id")
+            if role == "tool" and type(call_id) is str:
+                if call_id not in waiting:
+                    return None
+                waiting = tuple([one for one in waiting if one != call_id])
+                size += len(content) if content.isascii() else size_bytes((content,))
+                continue
+        calls = _usual_calls(message.get("tool_calls")) if role == "assistant" and not waiting else None
+        if calls is not None and (content is None or type(content) is str) and message.get("function_call") is None:
+            waiting = tuple([call.id for call in calls])
+            if len(set(waiting)) < len(waiting):
+                return None
+            names = {call.id: call.name for call in calls}
+            size += size_bytes((content or "", *[text for call in calls for text in (call.name, call.arguments)]))
+            continue
+        heard = _hear((Growing(), names, waiting, 0), (message,))
+        if heard is None:
+            return None
+        names, waiting = heard[1], heard[2]
+        size += heard[3]
+    return names, waiting, size
+
+
 def _hear(heard: Heard, messages: Sequence[Json]) -> Heard:
     """Messages after those before them. The usual forms are read at a glance, others by the rules."""
     if heard is None:

@@ -27,7 +27,7 @@ def refuse_history(
         _twice(items, first)
         or _pairs(items)
         or _reasoning(items, first)
-        or _without_reasoning(items, first, reasoning_before)
+        or refuse_without_reasoning(items, first, reasoning_before)
     )
 
 
@@ -88,10 +88,10 @@ def _reasoning(items: Sequence[JsonObject], first: int) -> Refusal | None:
     return None
 
 
-def _without_reasoning(
+def refuse_without_reasoning(
     items: Sequence[JsonObject], first: int, reasoning_before: Callable[[str], str | None]
 ) -> Refusal | None:
-    """What a kept reasoning led to is given back with it."""
+    """Check that what a kept reasoning led to is given back with it. Shape: as refuse_history."""
     given = {item.get("id") for item in items}
     for item in items[first:]:
         name = item.get("id")

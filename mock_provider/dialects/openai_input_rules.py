@@ -92,13 +92,14 @@ def refuse_input(body: JsonObject, *, is_open: bool) -> Refusal | None:
     for at, item in enumerate(given):
         if not isinstance(item, dict):
             return wrong_type(f"input[{at}]", "an input item", item)
-        problem = _item(item, f"input[{at}]", is_open=is_open)
+        problem = refuse_item(item, f"input[{at}]", is_open=is_open)
         if problem:
             return problem
     return None
 
 
-def _item(item: JsonObject, here: str, *, is_open: bool) -> Refusal | None:
+def refuse_item(item: JsonObject, here: str, *, is_open: bool) -> Refusal | None:
+    """Check one item by itself. Shape: here is its place; is_open as in refuse_input."""
     kind = item.get("type")
     if kind is None:
         if "role" not in item:

@@ -6,19 +6,21 @@ Source: the provider's published API reference for /v1/responses; the SDK's own 
 
 from __future__ import annotations
 
-from mock_provider.asked import Asked, Refusal
+from mock_provider.asked import Asked, AskedMessage, Refusal
 from mock_provider.dialects import openai_responses_kept
 from mock_provider.dialects.codec import Address, Dialect, Received, Reply
 from mock_provider.dialects.openai_access import check_access
 from mock_provider.dialects.openai_flavours import error
-from mock_provider.dialects.openai_history_rules import refuse_history
+from mock_provider.dialects.openai_history_rules import refuse_history, refuse_without_reasoning
 from mock_provider.dialects.openai_refusals import kind_of, usual_error
 from mock_provider.dialects.openai_responses_events import write_events
-from mock_provider.dialects.openai_responses_input import own_items, read_messages
+from mock_provider.dialects.openai_responses_history import Heard, read_sound
+from mock_provider.dialects.openai_responses_input import own_items, read_instructions, read_messages
 from mock_provider.dialects.openai_responses_output import Ending, arrange, ending_of, response_object
 from mock_provider.dialects.openai_responses_rules import FIELDS, refuse_body
 from mock_provider.dialects.openai_responses_tool_rules import offered_names
 from mock_provider.json_values import Json, JsonObject, encode_json
+from mock_provider.pieces import size_bytes
 from mock_provider.steps import Malformed, RawBytes
 
 
@@ -28,7 +30,8 @@ def read(received: Received) -> Asked | Refusal:
     if not isinstance(body, dict):
         return Refusal(400, "wrong_type", f"Invalid type for request body: expected an object, got {kind_of(body)}.")
     is_open = script.flavour == "vllm"
-    refused = refuse_body(body, is_open=is_open)
+    sound = read_sound(body.get("input"), is_open=is_open)
+    refused = refuse_body(body, is_open=is_open, has_sound_input=sound is not None)
     if refused:
         return refused
     model = str(body["model"])
@@ -39,19 +42,40 @@ def read(received: Received) -> Asked | Refusal:
     if extra and script.refuses_extra_fields:
         message = f"Unknown parameter: '{extra[0]}'."
         return Refusal(400, "extra_field", message, code="unknown_parameter", param=extra[0])
-    items = _history(body, received, is_open=is_open)
-    if isinstance(items, Refusal):
-        return items
+    said = _said(body, received, sound, is_open=is_open)
+    if isinstance(said, Refusal):
+        return said
+    messages, said_bytes = said
     return Asked(
         dialect="openai_responses",
         model=model,
-        messages=read_messages(body, items),
+        messages=messages,
         tools=offered_names(body.get("tools")),
         is_stream=body.get("stream") is True,
         body=body,
         headers=received.headers,
         extra_fields=extra,
+        said_bytes=said_bytes,
     )
+
+
+def _said(
+    body: JsonObject, received: Received, sound: Heard | None, *, is_open: bool
+) -> tuple[tuple[AskedMessage, ...], int | None] | Refusal:
+    """The messages of this request and those it continues. Shape: with the size of all that is said, where it is known.
+
+    A history that is sound and all there is was read already; only what is kept may still say otherwise.
+    """
+    if sound is None or body.get("conversation") is not None or isinstance(body.get("previous_response_id"), str):
+        items = _history(body, received, is_open=is_open)
+        return items if isinstance(items, Refusal) else (read_messages(body, items), None)
+    needed = openai_responses_kept.reasoning_before(received.kept)
+    refused = refuse_without_reasoning(sound.named.all(), 0, needed)
+    if refused:
+        return refused
+    instructions = read_instructions(body)
+    messages, size = sound.all()
+    return (*instructions, *messages), size + sum(size_bytes(message.said()) for message in instructions)
 
 
 def _history(body: JsonObject, received: Received, *, is_open: bool) -> list[JsonObject] | Refusal:

@@ -13,7 +13,7 @@ from mock_provider.json_values import Json, JsonObject
 
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 OUTPUTS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
-_ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _PICTURES = ("input_image", "input_file")
 
 
@@ -32,7 +32,7 @@ def kind_of_item(item: JsonObject) -> str:
 
 def read_messages(body: JsonObject, items: Sequence[JsonObject]) -> tuple[AskedMessage, ...]:
     """Read instructions and items. Shape: neighbouring items of the model make one message, as in other dialects."""
-    found: list[AskedMessage] = []
+    found: list[AskedMessage] = [*read_instructions(body)]
     names: dict[str, str] = {}
     texts: list[str] = []
     calls: list[AskedCall] = []
@@ -43,13 +43,10 @@ def read_messages(body: JsonObject, items: Sequence[JsonObject]) -> tuple[AskedM
             texts.clear()
             calls.clear()
 
-    instructions = body.get("instructions")
-    if isinstance(instructions, str) and instructions:
-        found.append(AskedMessage("system", (instructions,)))
     for item in items:
         kind = kind_of_item(item)
         if kind == "message":
-            role = _ROLES[str(item["role"])]
+            role = ROLES[str(item["role"])]
             said, pictures = read_content(item.get("content"))
             if role == "assistant":
                 texts.extend(said)
@@ -68,6 +65,12 @@ def read_messages(body: JsonObject, items: Sequence[JsonObject]) -> tuple[AskedM
             found.append(AskedMessage("tool", (), (), (result,), pictures))
     close()
     return tuple(found)
+
+
+def read_instructions(body: JsonObject) -> tuple[AskedMessage, ...]:
+    """The instructions as a message, if there are any."""
+    instructions = body.get("instructions")
+    return (AskedMessage("system", (instructions,)),) if isinstance(instructions, str) and instructions else ()
 
 
 def read_content(content: Json) -> tuple[tuple[str, ...], int]:

@@ -99,10 +99,11 @@ _RANGES: tuple[tuple[str, float, float, str], ...] = (
 MAX_PAIRS, MAX_PAIR_KEY, MAX_PAIR_VALUE = 16, 64, 512
 
 
-def refuse_body(body: JsonObject, *, is_open: bool) -> Refusal | None:
+def refuse_body(body: JsonObject, *, is_open: bool, has_sound_input: bool = False) -> Refusal | None:
     """Check all of a request body that can be judged by itself.
 
-    Shape: the first rule that is broken, in the provider's order. is_open is for servers that give reasoning unsealed.
+    Shape: the first rule that is broken, in the provider's order. is_open is for servers that give reasoning unsealed,
+    has_sound_input says that the input is known to break no rule.
     """
     return (
         _moved(body)
@@ -110,7 +111,7 @@ def refuse_body(body: JsonObject, *, is_open: bool) -> Refusal | None:
         or _types(body)
         or _ranges(body)
         or _previous(body)
-        or refuse_input(body, is_open=is_open)
+        or (None if has_sound_input else refuse_input(body, is_open=is_open))
         or refuse_tools(body)
         or refuse_tool_choice(body)
         or refuse_text(body)

@@ -6,12 +6,15 @@ Source: as openai_responses_rules; here a tool's name and schema stand beside it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mock_provider.asked import Refusal
 from mock_provider.dialects.json_schema import schema_problem
 from mock_provider.dialects.openai_refusals import missing, too_many, unknown_value, wrong_type
 from mock_provider.dialects.openai_strict_schema import strict_problem
 from mock_provider.dialects.openai_tool_rules import MAX_TOOLS, refuse_name
 from mock_provider.json_values import Json, JsonObject
+from mock_provider.known import fold
 
 TOOL_KINDS = (
     "apply_patch",
@@ -56,6 +59,8 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
         return wrong_type("tools", "an array of objects", tools)
     if len(tools) > MAX_TOOLS:
         return too_many("too_many_tools", "tools", len(tools), MAX_TOOLS)
+    if fold(_offer, _NO_TOOLS, tools) is not None:
+        return None
     names: set[str] = set()
     for at, tool in enumerate(tools):
         here = f"tools[{at}]"
@@ -71,6 +76,25 @@ def refuse_tools(body: JsonObject) -> Refusal | None:
                 return Refusal(400, "duplicate_tool_name", text, code="invalid_value", param=f"{here}.name")
             names.add(name)
     return None
+
+
+_NO_TOOLS: frozenset[str] | None = frozenset()
+
+
+def _offer(names: frozenset[str] | None, tools: Sequence[Json]) -> frozenset[str] | None:
+    """Names of tools in which no rule is broken, after those before them; None where one may be."""
+    if names is None:
+        return None
+    found = set(names)
+    for tool in tools:
+        if not isinstance(tool, dict) or _tool(tool, ""):
+            return None
+        name = tool.get("name")
+        if tool["type"] in _NAMED and isinstance(name, str):
+            if name in found:
+                return None
+            found.add(name)
+    return frozenset(found)
 
 
 def _tool(tool: JsonObject, here: str) -> Refusal | None:

@@ -1,118 +1,59 @@
-"""An answer that stands is the answer that the ordinary way gives, to the byte and to the journal."""
+"""An answer that stands is given without deciding anew, for as long as its client stands at its step, and no longer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mock_provider.deciding import Decider
-from mock_provider.exchange import Exchange
 from mock_provider.filled import Filled
-from mock_provider.framing import Framing, spell_head
+from mock_provider.framing import Framing
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.mock import Mock
-from mock_provider.replies import any_order, conversation, cut_off, script, step, text, tool_call
-from mock_provider.script import ScriptLike
+from mock_provider.replies import script, step
 
-KEY = {"authorization": "Bearer sk-test-0001"}
-SCRIPTS: Mapping[str, ScriptLike] = {
-    "forever": script(step(text("hi"), repeat="forever")),
-    "used-up": script(step(text("one"), repeat=3), step(text("two"), usage={"cached": 4}), step("last", repeat=2)),
-    "conditions": script(
-        step("first", expect={"last_user": "a"}, repeat=4), step("then", expect={"model": "m"}, repeat="forever")
-    ),
-    "pattern": script(step("first", expect={"last_user": {"regex": "^a+$"}}, repeat="forever")),
-    "calls": script(step(tool_call("f", {"a": 1}), tool_call("g", {}), repeat="forever")),
-    "usage": script(step("hi", usage={"input": 3}, repeat="forever")),
-    "fault": script(step(text("one"), repeat=2), step(text("two"), cut_off(), repeat="forever")),
-    "copied": script(step("{{request.model}}", repeat="forever")),
-    "group": script(any_order(step("a", expect={"last_user": "a"}), step("b", repeat=4))),
-    "named": script(conversations={"one": conversation(step("hi", repeat="forever"))}),
-    "several": script(
-        conversations={
-            "one": conversation(step("hi", repeat="forever")),
-            "two": conversation(step("ho", repeat="forever"), when={"user_contains": "b"}),
-        }
-    ),
-    "other-dialect": script(step("hi", repeat="forever"), dialect="anthropic_messages"),
-    "models": script(step("hi", repeat="forever"), models=["m", "n"]),
-    "flavour": script(step("hi", usage={"cached": 1}, repeat="forever"), flavour="deepseek"),
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+KEY = {"authorization": "Bearer sk-test-0001", "anthropic-version": "2023-06-01"}
+FOREVER = script(step("hi", repeat="forever"))
+QUESTION: JsonObject = {"role": "user", "content": "and now"}
+ANOTHER: JsonObject = {"role": "user", "content": "and then the next one, please"}
+NOBODY: JsonObject = {"role": "nobody"}
+ORPHANS: dict[str, JsonObject] = {
+    CHAT: {"role": "tool", "tool_call_id": "call_none", "content": "nothing"},
+    MESSAGES: {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "none", "content": "nothing"}]},
 }
-FRAMINGS = (Framing(), Framing(is_last=True), Framing(has_chunks=False, is_last=True))
 
 
 def body(words: str = "x", **more: Json) -> JsonObject:
     return {"model": "m", "messages": [{"role": "user", "content": words}], **more}
 
 
-BODIES: Sequence[JsonObject] = (
-    body(),
-    body("a"),
-    body("b"),
-    body("a longer question than that"),
-    body("my key is sk-0123456789abcdef"),
-    body("a", model="n"),
-    body("a", n=2),
-    body("a", unknown_field=1),
-    body("a", stream=True),
-    body("a", tools=[{"type": "function", "function": {"name": "f"}}]),
-    body("a", messages=[]),
-    body("long " * 2_000),
-    body("a", messages=[{"role": "system", "content": "be kind"}, {"role": "user", "content": "a"}]),
-)
-NAMES = ("", "one", "one@other", "two", "nobody")
-Asked = tuple[JsonObject, str, Framing]
-ASKED = st.tuples(st.sampled_from(BODIES), st.sampled_from(NAMES), st.sampled_from(FRAMINGS))
-
-
-def ask(mock: Mock, document: JsonObject, name: str, framing: Framing, *, is_at_once: bool) -> list[bytes]:
-    """What the server writes, and for the ordinary way what it would."""
+def ask(mock: Mock, document: JsonObject, path: str = CHAT) -> bytes:
+    """What the server writes at once, or the body of what it would."""
     data = json.dumps(document).encode()
-    headers = {**KEY, "content-length": str(len(data)), **({"x-mock-conversation": name} if name else {})}
-    caller = mock.recognize("POST", "/v1/chat/completions", headers)
-    answer = mock.answer_at_once(caller, data, framing) if is_at_once else mock.answer(caller, data)
-    return [answer] if isinstance(answer, bytes) else written(answer, framing)
+    caller = mock.recognize("POST", path, {**KEY, "content-length": str(len(data))})
+    answer = mock.answer_at_once(caller, data, Framing())
+    return answer if isinstance(answer, bytes) else answer.plan.whole or b""
 
 
-def written(exchange: Exchange, framing: Framing) -> list[bytes]:
-    plan = exchange.plan
-    if plan.whole is not None and plan.head is not None:
-        exchange.sent_whole(plan.whole)
-        return [spell_head(plan.head, framing) + plan.whole]
-    said = [repr(action).encode() for action, _ in plan]
-    exchange.finish("complete")
-    return said
+def say(mock: Mock, words: str) -> bytes:
+    return ask(mock, body(words))
 
 
-def story(mock: Mock) -> tuple[list[JsonObject], str, str]:
-    """All that can be known of a play."""
-    verdict = mock.verify()
-    counted = mock.metrics.text(verdict, mock.gates(), arrived=mock.arrived, dropped=mock.journal.dropped)
-    return [entry.to_json() for entry in mock.journal.entries], str(verdict), counted
-
-
-@pytest.mark.parametrize("played", SCRIPTS.values(), ids=SCRIPTS)
-@settings(max_examples=25)
-@given(asked=st.lists(ASKED, min_size=2, max_size=12))
-def test_requests_are_answered_at_once_as_they_are_in_the_ordinary_way(played: ScriptLike, asked: list[Asked]) -> None:
-    at_once, ordinary = Mock(played), Mock(played)
-    for document, name, framing in asked:
-        assert ask(at_once, document, name, framing, is_at_once=True) == ask(
-            ordinary, document, name, framing, is_at_once=False
-        )
-    assert story(at_once) == story(ordinary)
-
-
-def say(mock: Mock, words: str, **more: Json) -> bytes:
-    return ask(mock, body(words, **more), "", Framing(), is_at_once=True)[0]
+def agent(path: str, *last: JsonObject) -> JsonObject:
+    """A request of an agent, long enough that its history is looked at in parts."""
+    history: Sequence[JsonObject] = [
+        {"role": role, "content": f"{role} {at}: " + "look at the file and mend it. " * 20}
+        for at in range(5)
+        for role in ("user", "assistant")
+    ]
+    return {"max_tokens": 9, "model": "m", "messages": [*history, *last], "metadata": {"behind": "the list"}}
 
 
 def test_nothing_is_decided_for_an_answer_that_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock = Mock(SCRIPTS["forever"])
+    mock = Mock(FOREVER)
     for _ in range(2):
         say(mock, "the same")
     monkeypatch.setattr(Decider, "decide", None)
@@ -145,7 +86,7 @@ def test_a_step_that_is_used_up_gives_way_to_the_next() -> None:
 
 
 def test_after_a_reset_the_first_answer_has_the_id_of_the_first() -> None:
-    mock = Mock(SCRIPTS["forever"])
+    mock = Mock(FOREVER)
     before = [say(mock, "same") for _ in range(4)]
     mock.reset()
     assert [say(mock, "same") for _ in range(4)] == before
@@ -154,7 +95,7 @@ def test_after_a_reset_the_first_answer_has_the_id_of_the_first() -> None:
 
 def test_the_journal_is_bounded_for_answers_that_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mock_provider.journal.MAX_ENTRIES", 3)
-    mock = Mock(SCRIPTS["forever"])
+    mock = Mock(FOREVER)
     for at in range(5):
         say(mock, f"number {at}")
     last = mock.journal[-1]
@@ -164,7 +105,7 @@ def test_the_journal_is_bounded_for_answers_that_stand(monkeypatch: pytest.Monke
 
 
 def test_bodies_of_answers_that_stand_are_dropped_before_their_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock = Mock(SCRIPTS["forever"])
+    mock = Mock(FOREVER)
     monkeypatch.setattr("mock_provider.journal.MAX_BODY_BYTES", 2 * len(json.dumps(body("number 0"))))
     say(mock, "number 0")
     seen = mock.journal[0]
@@ -185,8 +126,29 @@ def test_the_digest_of_an_answer_that_stands_is_worked_out_when_it_is_asked_for(
         return digest(filled)
 
     monkeypatch.setattr(Filled, "digest", watched)
-    mock = Mock(SCRIPTS["forever"])
+    mock = Mock(FOREVER)
     for _ in range(3):
         say(mock, "same")
     assert worked_out == []
     assert len({entry.reply_digest for entry in mock.journal.entries}) == len(worked_out) == 3
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_of_an_agent_that_goes_on_nothing_is_checked_but_what_is_new(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    mock = Mock(FOREVER)
+    for last in (QUESTION, ANOTHER, QUESTION):
+        ask(mock, agent(path, last), path)
+    monkeypatch.setattr(Decider, "check", None)
+    document = agent(path, {"role": "user", "content": "something new"})
+    assert b'"hi"' in ask(mock, document, path)
+    assert mock.journal[-1].body == document
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_a_rule_that_a_later_message_breaks_is_seen_in_a_known_history(path: str) -> None:
+    mock = Mock(FOREVER)
+    for last in (QUESTION, ANOTHER, ORPHANS[path], QUESTION, NOBODY):
+        ask(mock, agent(path, last), path)
+    assert [entry.status for entry in mock.journal.entries] == [200, 200, 400, 200, 400]
