@@ -250,7 +250,10 @@ class SdkServer:
 
     async def _close_session(self, params: JsonObject) -> JsonObject:
         session_id = read_session_id(params)
+        before = tuple(self._coming.get(session_id, ()))
         await self._moved(session_id)
+        if before:  # they were sent before this, and may still be opening the session
+            await asyncio.wait(before)
         if not await self.hosted.close(session_id):
             raise UsageError(f"unknown session: {session_id}", where="sessionId")
         return {}

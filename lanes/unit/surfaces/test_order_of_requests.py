@@ -243,6 +243,18 @@ async def test_a_close_right_behind_the_first_prompt_closes_what_the_prompt_open
     assert ("messageId" in answers[0], answers[1], left) == (True, {}, 0)
 
 
+async def test_a_close_behind_a_handshake_and_a_prompt_closes_what_the_prompt_opened(tmp_path: Path) -> None:
+    bench = SdkBench(tmp_path, say("never"))
+    await asyncio.sleep(0)
+    hello = bench.send("initialize", {"cwd": str(bench.work), "provider": "openai", "model": "m"})
+    prompt = bench.send("session/prompt", {"sessionId": "s", "contentBlocks": TEXT})
+    close = bench.send("session/close", {"sessionId": "s"})
+    answers = [await bench.answer(number) for number in (hello, prompt, close)]
+    left = len(bench.live)
+    await bench.leave()
+    assert ("messageId" in answers[1], answers[2], left) == (True, {}, 0)
+
+
 async def test_a_shutdown_waits_for_a_close_that_came_before_it(tmp_path: Path, slow_end: asyncio.Event) -> None:
     bench = SdkBench(tmp_path, say("one"))
     await bench.hello()
