@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     mock, log = _make_mock(arguments, may_change=arguments.watch)
     watch = None
     if arguments.watch:
-        load = partial(_load, limits=mock.limits, seed=arguments.seed)
+        load = partial(_load, limits=mock.limits, seed=arguments.seed, is_strict=arguments.strict_fields)
         watch = Watch(arguments.script, load, mock.replace, log)
     return serve_until_stopped(
         mock,
@@ -185,15 +186,17 @@ def _record(arguments: argparse.Namespace, wrapped: list[str]) -> int:
     return record(wish)
 
 
-def _load(path: Path, limits: Limits, seed: int | None) -> Script:
+def _load(path: Path, limits: Limits, seed: int | None, *, is_strict: bool) -> Script:
     script = load_script(path, limits)
+    if is_strict:
+        script = replace(script, refuses_extra_fields=True)
     return script if seed is None else with_seed(script, seed)
 
 
 def _read_play(arguments: argparse.Namespace) -> tuple[Script, Limits, RequestLog]:
     _keep_apart(arguments)
     limits = read_limits(arguments.limit)
-    script = _load(arguments.script, limits, arguments.seed)
+    script = _load(arguments.script, limits, arguments.seed, is_strict=arguments.strict_fields)
     log = RequestLog(arguments.log or "text", tell)
     if say_seeds(script):
         log.event("seed", say_seeds(script))

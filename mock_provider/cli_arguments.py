@@ -70,7 +70,7 @@ def _run(commands: argparse._SubParsersAction[Parser]) -> None:
         help="run a command against a script",
         description="Run a command against a script; exit code of the command, or 3 when the play went wrong.",
         usage="mock-provider run [--host HOST] [--port PORT] [--journal FILE] [--log text|json] [--seed N] "
-        "[--limit NAME=SIZE] [--grace SECONDS] [--plain] SCRIPT -- COMMAND …",
+        "[--strict-fields] [--limit NAME=SIZE] [--grace SECONDS] [--plain] SCRIPT -- COMMAND …",
     )
     _add_server_arguments(run)
     grace = f"time to end after a signal, before the command is killed (default {GRACE_S:g} s)"
@@ -128,5 +128,7 @@ def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write every request here, one JSON line each")
     parser.add_argument("--log", choices=FORMS, help="write a line for every request to standard error")
     parser.add_argument("--seed", type=int, metavar="N", help="draw faults by lot with this seed")
+    strict_help = "refuse requests with fields that the provider does not know, as `strict_fields` of a script does"
+    parser.add_argument("--strict-fields", action="store_true", help=strict_help)
     parser.add_argument("--plain", action="store_true", help="do without the faster parts of the extra 'speed'")
     _add_limits(parser)

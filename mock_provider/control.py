@@ -97,7 +97,14 @@ def _read(mock: ControlObject, name: str, asked: dict[str, str]) -> Plan:
         text = mock.metrics.text(verdict, mock.gates(), arrived=mock.arrived, dropped=mock.journal.dropped)
         return plan_whole(_head(200, CONTENT_TYPE), text.encode())
     problems: list[Json] = list(verdict.problems)
-    return _json(200, {"ok": verdict.ok, "used": verdict.used, "problems": problems, "text": str(verdict)})
+    apart: JsonObject = {
+        "left": [*verdict.left],
+        "unmatched": [*verdict.unmatched],
+        "invalid": [*verdict.invalid],
+        "gates": [*verdict.gates],
+    }
+    content: JsonObject = {"ok": verdict.ok, "used": verdict.used, "problems": problems, **apart, "text": str(verdict)}
+    return _json(200, content)
 
 
 def _journal(journal: Journal, asked: dict[str, str]) -> Plan:

@@ -201,6 +201,19 @@ def test_run_logs_requests_and_keeps_limits_when_told(plain: str) -> None:
     assert "is over the limit of 10 bytes" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [pytest.param([], 0, "hi", id="as-they-come"), pytest.param(["--strict-fields"], 3, "None", id="strict")],
+)
+def test_fields_that_the_provider_does_not_know_are_refused_when_told(
+    plain: str, more: list[str], code: int, said: str
+) -> None:
+    ask = ASK.replace('"model": "m"', '"model": "m", "colour": "red"')
+    ended = run("run", plain, *more, "--", sys.executable, "-c", ask, "1")
+    assert (ended.returncode, ended.stdout.split()) == (code, [said])
+    assert ("rule extra_field" in ended.stderr) is (code == 3)
+
+
 def test_run_gives_the_exit_code_of_the_command(plain: str) -> None:
     ended = run("run", plain, "--", sys.executable, "-c", ASK + "\nsys.exit(7)", "1")
     assert ended.returncode == 7

@@ -160,3 +160,15 @@ def test_health_reset_and_gates_over_loopback() -> None:
         assert client.post("/reset").json() == {"ok": True}
         assert client.get("/gates/g").json()["open"] is False
         assert client.get("/gates/h").status_code == 404
+
+
+def test_the_verdict_lists_what_was_left_unmatched_invalid_and_stuck_apart() -> None:
+    mock = Mock(script(step("one", expect={"last_user": "a"}), step("two")))
+    face = mock_provider.transport(mock)
+    body = {"model": "m", "messages": [{"role": "user", "content": "b"}]}
+    with httpx.Client(transport=face, base_url="http://mock.invalid", headers={"authorization": "Bearer k"}) as client:
+        client.post("/v1/chat/completions", json=body)
+        client.post("/v1/chat/completions", json={"model": "m", "messages": "x"})
+        verdict = client.get("/__mock__/verify").json()
+    listed = {name: len(verdict[name]) for name in ("left", "unmatched", "invalid", "gates", "problems")}
+    assert listed == {"left": 2, "unmatched": 1, "invalid": 1, "gates": 0, "problems": 4}
