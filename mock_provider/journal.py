@@ -277,9 +277,10 @@ class Journal:
         line = json.dumps(entry.to_json(), separators=(",", ":")) + "\n"
         try:
             with self._path.open("ab", buffering=0) as file:
-                end = file.tell()
+                end = file.tell() if file.seekable() else None  # a pipe has no place to go back to
                 if file.write(line.encode("ascii")) != len(line):
-                    file.truncate(end)  # half a line is none
+                    if end is not None:
+                        file.truncate(end)  # half a line is none
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:  # the client gets its answer all the same; the verdict says what is missing
             why = error.strerror or error

@@ -30,7 +30,7 @@ from mock_provider.serving import warn_about_host
 from mock_provider.standard_streams import say, tell
 from mock_provider.wrapped_child import GRACE_S, WrappedChild
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,9 @@ def _stop_by_signal() -> Iterator[threading.Event]:
         del number, frame
         stopped.set()
 
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    is_deaf = signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL  # as nohup asks
+    listened = [number for number in STOP_SIGNALS if number != signal.SIGHUP or not is_deaf]
+    before = {number: signal.signal(number, stop) for number in listened}
     try:
         yield stopped
     finally:

@@ -267,7 +267,7 @@ def test_serve_says_when_it_is_ready_and_judges_at_the_end(tmp_path: Path, plain
         for _ in range(asks):
             url = f"{line['base_urls']['openai_chat']}/chat/completions"
             assert httpx.post(url, json=body, headers={"authorization": "Bearer x"}).status_code == 200
-        process.terminate()
+        process.send_signal(signal.SIGHUP if asks else signal.SIGTERM)
         _, error = process.communicate(timeout=30)
     assert (process.returncode, "Traceback" in error, ready.exists()) == (code, False, False)
     assert len(journal.read_text(encoding="utf-8").splitlines()) == asks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,19 @@ def test_a_journal_without_room_ends_with_a_whole_line_and_says_so(tmp_path: Pat
     journal.close_entry(entry(4, b"{}"))
     assert [json.loads(line)["number"] for line in path.read_text(encoding="utf-8").splitlines()] == [1, 2]
     assert journal.failure == f"{path}: the journal ends before request 3: No space left on device [JOURNAL]"
+
+
+def test_a_journal_goes_into_a_pipe_as_well() -> None:
+    reading, writing = os.pipe()
+    try:
+        journal = Journal(Path(f"/dev/fd/{writing}"))
+        for number in (1, 2):
+            journal.close_entry(entry(number))
+        lines = os.read(reading, 9999).splitlines()
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert ([json.loads(line)["number"] for line in lines], journal.failure) == ([1, 2], "")
 
 
 def test_a_journal_without_room_fails_the_verdict_and_no_client() -> None:

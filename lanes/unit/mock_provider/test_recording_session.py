@@ -44,7 +44,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=["term", "int", "hup"])
 def test_a_session_that_is_stopped_leaves_both_files(tmp_path: Path, number: signal.Signals) -> None:
     out, ready = tmp_path / "out", tmp_path / "ready.json"
     with (
