@@ -154,6 +154,18 @@ def test_the_local_model_is_asked_behind_a_wall_and_without_a_secret() -> None:
     assert upload["with"]["path"] == "reports/out/*/real-local"
 
 
+def test_what_a_night_finds_of_drift_is_kept_and_held_against_the_recordings_of_the_next_one() -> None:
+    jobs = {
+        name: "\n".join(step.get("run", "") for step in body["steps"])
+        for name, body in load("nightly-real.yml")["jobs"].items()
+    }
+    kept, held = jobs["history"], jobs["stale"]
+
+    order = [kept.index(each) for each in ("cp drift.json ../reports/", "lanes drift", "git add drift.json")]
+    assert order == sorted(order)
+    assert held.index("FETCH_HEAD:drift.json > reports/drift.json") < held.index("tox -e replay -- --strict")
+
+
 @pytest.mark.parametrize("job", ["lane", "offline-clients"])
 def test_a_lane_uploads_its_bundle_whatever_came_of_it_and_leaves_the_tree_as_it_was(job: str) -> None:
     found = [step for name, step in steps("ci.yml") if name == job]
