@@ -56,6 +56,8 @@ class Proxy:
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client is gone, or sent more head than anybody needs: there is nobody to tell
+        except asyncio.CancelledError:
+            pass  # only serving cancels, at its end; a task of asyncio's streams that ends so is called a failure
         finally:
             if task is not None:
                 self._tasks.discard(task)

@@ -208,7 +208,7 @@ def test_a_port_in_use_is_told() -> None:
             pass
 
 
-def test_the_thread_ends_with_answers_under_way() -> None:
+def test_the_thread_ends_with_answers_under_way_and_says_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
     with ServerThread(script(step(text("one"), gate("never"), text("two")))) as mock:
         forwarder = Forwarder(mock.root, now_ms=lambda: 0)
         with ProxyThread(forwarder, "127.0.0.1", 0) as root:
@@ -220,4 +220,4 @@ def test_the_thread_ends_with_answers_under_way() -> None:
             client.sendall(head.encode() + body)
             assert mock.gate("never").wait_reached()
         client.close()
-    assert forwarder.seen[0].is_whole is False
+    assert (forwarder.seen[0].is_whole, caplog.messages) == (False, [])
