@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 
+from harness.loop.redaction import STAND_IN
 from harness.loop.tools import Tool, ToolContext, ToolOutput
 from harness.model.call import ToolSchema
 from harness.tools.answers import Arguments, in_thread, number_argument, text_answer, text_argument
 from harness.tools.plain_text import is_binary, printable
-from harness.tools.workspace import ToolError, Workspace
+from harness.tools.workspace import Place, ToolError, Workspace
 
 MAX_FILE_BYTES = 16 << 20  # a file is held in memory twice while it is edited
 MAX_SHOWN_LINES = 2000  # what other agents show of a file at once; most source files fit
@@ -96,7 +97,10 @@ def _marked(text: str) -> str:
 def _write_file(workspace: Workspace) -> Tool:
     def body(arguments: Arguments, context: ToolContext) -> ToolOutput:
         place = workspace.place(text_argument(arguments, "path"), writing=True)
-        content = _encoded(text_argument(arguments, "content"), "content")
+        text = text_argument(arguments, "content")
+        content = _encoded(text, "content")
+        if STAND_IN in text:
+            _check_stand_in(_as_it_stands(workspace, place), place.shown)
         is_new = workspace.write(place, content)
         return text_answer(f"{'created' if is_new else 'replaced'} {place.shown}, {len(content)} bytes")
 
@@ -115,6 +119,27 @@ def _write_file(workspace: Workspace) -> Tool:
             },
         ),
         run=in_thread(body),
+    )
+
+
+def _as_it_stands(workspace: Workspace, place: Place) -> bytes | None:
+    """What a file holds now; None where there is none that could be read whole."""
+    try:
+        return workspace.read(place, limit_bytes=MAX_FILE_BYTES)
+    except (OSError, ToolError):
+        return None
+
+
+def _check_stand_in(data: bytes | None, shown: str) -> None:
+    """Refuse to put what stands for a secret into a file that does not have it: the secret itself would be gone."""
+    if data is None or STAND_IN.encode() in data:
+        return
+    raise ToolError(
+        f"{STAND_IN} stands for a secret that is not shown; written into the file it would take the secret's place",
+        where=shown,
+        expected="an edit that leaves the secret where it is",
+        fix="nothing was written; edit the lines around it",
+        code="EDIT_SECRET",
     )
 
 
@@ -141,6 +166,8 @@ def _edit_file(workspace: Workspace) -> Tool:
             )
         text = data.decode("utf-8")
         at = _only_occurrence(text, old, new, place.shown)
+        if STAND_IN in new:
+            _check_stand_in(data, place.shown)
         content = _encoded(text[:at] + new + text[at + len(old) :], "new")
         workspace.write(place, content, expected=identity)
         return text_answer(f"edited {place.shown} at line {_line_of(text, at)}")

@@ -324,3 +324,33 @@ async def test_no_file_is_made_whose_name_breaks_a_line_and_none_is_reached_by_a
     out_again = await call("read_file", {"path": "../secret\\x0a"})
     assert (made.code, out.code, out_again.code) == ("PATH_INVALID", "PATH_MISSING", "PATH_OUTSIDE")
     assert names_in(root) == []
+
+
+HIDDEN = "TOKEN=[key removed]\n"  # what a model is shown of a file that holds a secret
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        pytest.param("write_file", {"content": f"A=2\n{HIDDEN}"}, id="write"),
+        pytest.param("edit_file", {"old": "A=1\n", "new": f"A=2\n{HIDDEN}"}, id="edit"),
+    ],
+)
+async def test_S12_what_stands_for_a_secret_does_not_take_its_place_in_a_file(
+    name: str, arguments: dict[str, str], root: Path, call: Any
+) -> None:
+    put(root, "a.env", "A=1\nTOKEN=canary-0417\n")
+    refused = await call(name, {"path": "a.env", **arguments})
+    edited = await call("edit_file", {"path": "a.env", "old": "A=1", "new": "A=2"})
+    assert (refused.code, edited.code) == ("EDIT_SECRET", None)
+    assert content_of(root, "a.env") == b"A=2\nTOKEN=canary-0417\n"
+
+
+async def test_a_file_may_hold_these_words_where_no_secret_is_at_stake(root: Path, call: Any) -> None:
+    put(root, "has.md", HIDDEN)
+    outputs = [
+        await call("write_file", {"path": "new.md", "content": HIDDEN}),
+        await call("write_file", {"path": "has.md", "content": f"# more\n{HIDDEN}"}),
+        await call("edit_file", {"path": "has.md", "old": "# more", "new": f"# {HIDDEN}"}),
+    ]
+    assert [output.is_error for output in outputs] == [False, False, False]
