@@ -40,6 +40,7 @@ FIELDS = frozenset(
     }
 )
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _BLOCKS = {
     "user": ("text", "image", "document", "tool_result", "search_result", "container_upload"),
     "assistant": ("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"),
@@ -174,6 +175,10 @@ def _block(block: Json, role: str, here: str) -> Refusal | None:
             return refuse("wrong_type", f"{here}.{kind}.{name}: Input should be {_TYPE_WORDS[wanted]}")
     if kind == "text" and not block["text"]:
         return refuse("missing_content", "messages: text content blocks must be non-empty")
+    for name in ("id", "tool_use_id"):
+        if kind in ("tool_use", "tool_result") and name in block and not _CALL_ID.fullmatch(str(block[name])):
+            text = f"{here}.{kind}.{name}: String should match pattern '^[a-zA-Z0-9_-]+$'"
+            return refuse("call_id_pattern", text)
     if kind == "tool_result":
         return _result_content(block.get("content"), f"{here}.tool_result.content")
     if kind == "tool_use" and not _TOOL_NAME.fullmatch(str(block["name"])):

@@ -321,6 +321,18 @@ def tool(name: str = "f", **more: Json) -> JsonObject:
         pytest.param(
             {"tools": [tool(), tool()]}, "duplicate_tool_name", "tools: Tool names must be unique.", id="names"
         ),
+        pytest.param(
+            {"messages": [USER, {"role": "assistant", "content": [{**USE, "id": "call 1"}]}]},
+            "call_id_pattern",
+            "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+            id="id-of-a-call",
+        ),
+        pytest.param(
+            {"messages": [USER, CALLS, {"role": "user", "content": [{**RESULT, "tool_use_id": "a.b"}]}]},
+            "call_id_pattern",
+            "messages.2.content.0.tool_result.tool_use_id: String should match pattern",
+            id="id-of-a-result",
+        ),
         pytest.param({"tools": [tool("a b")]}, "name_pattern", "tools.0.custom.name: String should match", id="name"),
         pytest.param(
             {"tools": [{"name": "f"}]}, "missing_field", "tools.0.custom.input_schema: Field required", id="no-schema"
