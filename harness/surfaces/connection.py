@@ -110,7 +110,8 @@ async def serve_streams(streams: StandardStreams, command: str, make: Callable[[
     if streams.input_descriptor is None or streams.output_descriptor is None:
         raise UsageError("standard input and output have to be open", where=command)
     served = make(say)
-    line = Line(DescriptorSource(streams.input_descriptor), DescriptorSink(streams.output_descriptor), say)
+    sink = DescriptorSink(streams.output_descriptor)
+    line = Line(DescriptorSource(streams.input_descriptor, answers=sink), sink, say)
     loop = asyncio.get_running_loop()
 
     def hear(number: int) -> None:

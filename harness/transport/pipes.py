@@ -17,9 +17,11 @@ from collections.abc import Callable
 from harness.errors import PeerError
 
 HIGH_WATER_BYTES = 1 << 20  # what may wait for a slow reader before those who can wait have to
+MAX_ANSWERS_BYTES = 16 << 20  # what may wait for somebody who asks and asks and reads no answer
 WRITE_TIMEOUT_S = 60.0  # nobody reads for that long on purpose
 _READ_BYTES = 1 << 16
 _WRITE_BYTES = 4096  # a pipe that is ready takes as many without blocking (POSIX: PIPE_BUF)
+_LOOK_EVERY_S = 0.5  # how soon a thread that waits notices that it need not any more
 _AHEAD = 4  # pieces read before the loop took the first of them: a flood waits in the pipe, not in memory
 
 
@@ -34,10 +36,19 @@ class DescriptorSource:
 
     Shape: take gets bytes in order, ended gets None at the end of input, or what went wrong; both run in the event
     loop, and neither after close. The descriptor stays open.
+    Limits: with a sink for the answers, nothing more is read while max_answers_bytes of them were not taken.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        answers: DescriptorSink | None = None,
+        max_answers_bytes: int = MAX_ANSWERS_BYTES,
+    ) -> None:
         self._descriptor = descriptor
+        self._answers = answers
+        self._max_answers_bytes = max_answers_bytes
         self._wake_reader, self._wake_writer = os.pipe()
         self._ahead = threading.Semaphore(_AHEAD)
         self._closed = False
@@ -69,6 +80,8 @@ class DescriptorSource:
         poll.register(self._wake_reader, select.POLLIN)
         while True:
             self._ahead.acquire()
+            if self._answers is not None:
+                self._answers.wait_below(self._max_answers_bytes, lambda: self._closed)
             try:
                 poll.poll()
                 if self._closed:
@@ -120,6 +133,7 @@ class DescriptorSink:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._problem: str | None = None
         self._closed = False
+        self._progress = threading.Condition()
         self._finished = asyncio.Event()
         self.on_failure: Callable[[str], None] = _nobody
 
@@ -127,6 +141,12 @@ class DescriptorSink:
     def queued_bytes(self) -> int:
         """What was put and is not written yet."""
         return self._put - self._written
+
+    def wait_below(self, limit_bytes: int, is_over: Callable[[], bool]) -> None:
+        """Block a thread that is not the event loop's while more than that is queued and can still be written."""
+        with self._progress:
+            while self.queued_bytes > limit_bytes and not (self._problem or self._closed or is_over()):
+                self._progress.wait(_LOOK_EVERY_S)
 
     def put(self, data: bytes) -> None:
         """Queue bytes behind all others; never waits.
@@ -207,6 +227,8 @@ class DescriptorSink:
 
     def _advance(self, count: int) -> None:
         self._written += count
+        with self._progress:
+            self._progress.notify_all()
         self._wake(lambda position: position <= self._written, None)
 
     def _fail(self, problem: str) -> None:

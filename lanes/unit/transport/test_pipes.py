@@ -7,7 +7,7 @@ import fcntl
 import os
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -159,6 +159,35 @@ async def test_TR21_a_reader_that_stopped_reading_counts_as_gone(pipe: tuple[int
         await sink.flush()
 
 
+async def test_TR21_who_asks_and_reads_no_answer_is_not_read_either_until_it_does(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    asking_reader, asking_writer = os.pipe()
+    sink = DescriptorSink(writer)
+    source = DescriptorSource(asking_reader, answers=sink, max_answers_bytes=500_000)
+    source.start(sink.put, lambda problem: None)  # every byte is answered with a byte
+    asking = asyncio.ensure_future(asyncio.to_thread(write_all, asking_writer, b"x" * 3_000_000))
+    await until_quiet(lambda: sink.queued_bytes)
+    held = sink.queued_bytes
+    answers = asyncio.to_thread(read_exactly, reader, 3_000_000)
+    assert (500_000 < held < 1_000_000, asking.done(), await answers) == (True, False, 3_000_000)
+    await asking
+    for end in (asking_reader, asking_writer):
+        os.close(end)
+
+
+async def test_TR21_a_source_that_waits_for_answers_to_be_read_can_be_closed(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    asking_reader, asking_writer = os.pipe()
+    sink = DescriptorSink(writer)
+    source = DescriptorSource(asking_reader, answers=sink, max_answers_bytes=100_000)
+    sink.put(b"x" * 300_000)
+    source.start(lambda data: None, lambda problem: None)
+    await asyncio.wait_for(asyncio.to_thread(source.close), 10)
+    await asyncio.to_thread(read_exactly, reader, 300_000)
+    for end in (asking_reader, asking_writer):
+        os.close(end)
+
+
 async def test_TR15_senders_from_many_tasks_never_mix_within_a_piece(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     sink = DescriptorSink(writer)
@@ -182,6 +211,21 @@ async def test_what_was_put_before_close_is_still_written(pipe: tuple[int, int])
     assert await asyncio.to_thread(os.read, reader, 100) == b"last words"
     with pytest.raises(PipeClosedError, match="transport closed"):
         sink.put(b"later")
+
+
+async def until_quiet(measure: Callable[[], int]) -> None:
+    """Return once a number has grown and then stayed the same for a while."""
+    last, same = 0, 0
+    while same < 200 or last == 0:
+        await asyncio.to_thread(threading.Event().wait, 0.001)
+        same = same + 1 if measure() == last else 0
+        last = measure()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def read_exactly(descriptor: int, count: int) -> int:
