@@ -47,6 +47,7 @@ from lanes.runner import (
     leave_word_on_real,
     run_lane,
 )
+from lanes.standard_streams import prepare_streams
 from lanes.subject import current_subject
 from reports.board import Board
 from reports.merge import is_merged
@@ -92,6 +93,7 @@ Each command explains itself: lanes COMMAND --help
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit code."""
+    prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(arguments, os.environ)

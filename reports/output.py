@@ -277,13 +277,17 @@ def _write_whole(path: Path, pieces: Iterable[str]) -> str:
     """Write a file whole or not at all, and return the digest of what it holds."""
     temporary = path.with_name(f".{path.name}.new")
     digest = hashlib.sha256()
-    with temporary.open("wb") as file:
-        for data in _blocks(pieces):
-            digest.update(data)
-            file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            for data in _blocks(pieces):
+                digest.update(data)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:  # a full disk, or an interrupt: the file of before stays, and nothing half lies beside it
+        temporary.unlink(missing_ok=True)
+        raise
     return "sha256:" + digest.hexdigest()
 
 

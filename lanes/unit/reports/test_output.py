@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import pytest
 from lanes.bundle import Bundle, BundleWriter, bundle_folder, write_not_run
 from lanes.providers import load_providers, trust_store_digest
 from lanes.record import canonical_json, digest_json
+from reports import output
 from reports.output import build_reports, configuration_digests, show_board, wants_colour
 from reports.verdict import PASSED, VOID, Asked
 
@@ -279,3 +281,16 @@ def test_a_fold_leaves_the_garbage_collector_as_it_was(out: Path, evidence: Evid
     build(out, evidence)
 
     assert gc.isenabled() == was_at_work
+
+
+def test_a_file_that_breaks_off_leaves_the_one_of_before_and_nothing_beside_it(tmp_path: Path) -> None:
+    def pieces() -> Iterator[str]:
+        yield "half"
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "board.txt").write_text("before", "utf-8")
+
+    with pytest.raises(OSError, match="No space left"):
+        output._write_whole(tmp_path / "board.txt", pieces())
+
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == {"board.txt": "before"}
