@@ -20,6 +20,7 @@ from lanes.errors import EvidenceError
 from lanes.evidence_files import folders_with
 from lanes.output_place import keep_from_git
 from lanes.record import Json, JsonObject, Record, Subject, canonical_json, digest_json, encode_record, group_to_json
+from lanes.whole_file import write_whole
 
 SCHEMA = "bundle/1"
 HEADER = "header.json"
@@ -332,6 +333,5 @@ def _holds_secret(line: bytes, secrets: Sequence[str]) -> int:
 
 
 def _write_json(path: Path, document: JsonObject) -> None:
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_bytes(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n")
-    temporary.replace(path)
+    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True)
+    write_whole(path, text.encode("ascii") + b"\n", synced=True)  # evidence, which nobody can make again

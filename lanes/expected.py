@@ -16,6 +16,7 @@ from typing import Literal
 
 from lanes.errors import ExpectedError
 from lanes.normalize import Json
+from lanes.whole_file import write_whole
 
 Mode = Literal["compare", "accept"]
 
@@ -119,9 +120,7 @@ class Expected:
         if path.is_file() and path.read_bytes() == data:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_bytes(data)
-        beside.replace(path)
+        write_whole(path, data)
         self.changed.append(name)
 
 

@@ -31,6 +31,7 @@ from lanes.normalize import Json, Place, replace_places
 from lanes.record import JsonObject
 from lanes.recorded_origin import PROOF_FIELD, compose_proof, origin_problem, proof_digest
 from lanes.redaction import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, is_loopback
+from lanes.whole_file import whole_file
 
 RECORDER = "lanes.recording/1"
 _PAIR = re.compile(r"\[\s+(\d+),\s+(\d+)\s+\]")  # no text holds a bare line break in JSON, so this is never one
@@ -162,13 +163,11 @@ def store_cassette(path: Path, text: str, *, keeps_transient: bool = False) -> N
     Raises: CassetteError when the text does not load as a cassette; the old file is then left as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_bytes(text.encode("utf-8"))
-        load_cassette(beside, keeps_transient=keeps_transient)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with whole_file(path, synced=True) as file:  # a provider was paid for it
+        file.write(text.encode("utf-8"))
+        file.flush()
+        name = f"cassettes/{path.parent.name}/{path.name}"
+        load_cassette(Path(file.name), keeps_transient=keeps_transient, name=name)
 
 
 class JsonForm:

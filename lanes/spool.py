@@ -15,6 +15,7 @@ from typing import Any
 from lanes.errors import UsageError
 from lanes.guard import CANARIES_FILE, REFUSALS_FILE, UNSEEN_FILE
 from lanes.record import Json
+from lanes.whole_file import write_whole
 
 COLLECTED_FILE = "collected.json"
 SUBJECT_FILE = "subject.json"
@@ -114,9 +115,7 @@ def read_canaries(spool: Path) -> tuple[Canary, ...]:
 
 def write_document(path: Path, document: Mapping[str, Json]) -> None:
     """Write a JSON object so that a reader sees all of it or nothing."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(document, sort_keys=True), "utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(document, sort_keys=True).encode("utf-8"))
 
 
 def read_document(path: Path) -> dict[str, Json] | None:

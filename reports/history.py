@@ -6,13 +6,13 @@ Room: file input and output. Output and the nightly command come in; nothing of 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lanes.record import Json, JsonObject, canonical_json, digest_bytes
+from lanes.whole_file import whole_file
 from reports.board import LastSeen
 
 HISTORY = Path("reports") / "history.jsonl"
@@ -101,12 +101,8 @@ def append_history(path: Path, lines: Sequence[JsonObject]) -> None:
     before = path.read_bytes() if path.exists() else b""
     if before and not before.endswith(b"\n"):
         before += b"\n"
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
+    with whole_file(path, synced=True) as file:  # what a night saw is nowhere else
         file.write(before + b"".join(canonical_json(line) + b"\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def _history_lines(path: Path, most: int | None) -> Iterator[dict[str, Json]]:

@@ -18,6 +18,7 @@ from lanes.bundle_reading import read_bundle
 from lanes.errors import EvidenceError, UsageError
 from lanes.evidence_files import folders_with, read_plain_file
 from lanes.output_place import keep_from_git
+from lanes.whole_file import write_whole
 from reports.missing import missing_shards, shard_words
 
 MERGED = "merged.json"
@@ -190,9 +191,7 @@ def _swap(staging: Path, out: Path, inputs: Sequence[Input]) -> None:
             (staging / kind).rename(out / kind)
     staging.rmdir()
     document = {"schema": SCHEMA, "inputs": [{"place": each.place, "digest": each.digest} for each in inputs]}
-    temporary = out / f".{MERGED}.new"
-    temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", "ascii")
-    temporary.replace(out / MERGED)
+    write_whole(out / MERGED, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode("ascii"))
 
 
 def _gaps(bundles: Iterable[Bundle]) -> Iterator[str]:

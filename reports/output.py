@@ -10,7 +10,6 @@ import fcntl
 import gc
 import hashlib
 import itertools
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from lanes.proof_record import find_proof_bundles
 from lanes.providers import TABLE, Provider, load_providers, trust_store_digest
 from lanes.record import Subject, digest_bytes
 from lanes.subject import current_subject
+from lanes.whole_file import whole_file
 from reports.admit import Admission, ProviderRow
 from reports.board import Board, Column, fold
 from reports.history import CASSETTES, HISTORY, read_earlier_answers, read_history, read_last_seen, read_used_ids
@@ -275,19 +275,11 @@ def _file_part(column_id: str) -> str:
 
 def _write_whole(path: Path, pieces: Iterable[str]) -> str:
     """Write a file whole or not at all, and return the digest of what it holds."""
-    temporary = path.with_name(f".{path.name}.new")
     digest = hashlib.sha256()
-    try:
-        with temporary.open("wb") as file:
-            for data in _blocks(pieces):
-                digest.update(data)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:  # a full disk, or an interrupt: the file of before stays, and nothing half lies beside it
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:  # the evidence gives it again: no promise rests on this copy
+        for data in _blocks(pieces):
+            digest.update(data)
+            file.write(data)
     return "sha256:" + digest.hexdigest()
 
 

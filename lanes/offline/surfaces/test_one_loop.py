@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,44 +14,23 @@ from harness.client import HarnessClient, Launch
 from harness.model.messages import JsonObject
 from harness.transport.rpc import Peer
 from lanes.channels import Channels
-from lanes.normalize import Identities, Json, normalize_log, places_of
+from lanes.normalize import Json
 from lanes.offline.surfaces.peers import talk_to_server
-from lanes.policy import DUMMY_KEY
-from lanes.program import Program, console_command
-from lanes.scenario import Run, find_scenario, write_workspace
-from lanes.story_log import check_log, read_rows, unpack_rows
+from lanes.offline.surfaces.place import MODEL, PROVIDER, Place, lay_out
+from lanes.program import console_command
+from lanes.scenario import Run, find_scenario
+from lanes.story_log import check_log
 from lanes.world import check_world
 
 STORIES = ("fix-test", "parallel-tools")
-MODEL, PROVIDER = "m-small", "openai"
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where one surface works."""
-
-    workspace: Path
-    sessions: Path
-    base_url: str
-
-    def environment(self) -> dict[str, str]:
-        return {
-            **Program(self.workspace, self.sessions, self.base_url).environment(),
-            "OPENAI_API_KEY": DUMMY_KEY,
-            "OPENAI_BASE_URL": self.base_url,
-            "HARNESS_SESSION_ROOT": str(self.sessions),
-        }
-
-    def rows(self) -> list[Json]:
-        """The one log of the surface, unpacked and without what differs between any two runs."""
-        (path,) = self.sessions.rglob("session.jsonl")
-        places = places_of({"<work>": [str(self.workspace)], "<sessions>": [str(self.sessions)]})
-        return normalize_log(unpack_rows(read_rows(path)), places, Identities())
+def installed(arguments: Sequence[str]) -> list[str]:
+    return [*console_command("harness"), *arguments]
 
 
 async def headless(place: Place, task: str) -> str:
-    program = Program(place.workspace, place.sessions, place.base_url, MODEL, PROVIDER, {"OPENAI_API_KEY": DUMMY_KEY})
-    done = await asyncio.to_thread(program.run, Run(task))
+    done = await asyncio.to_thread(place.program().run, Run(task))
     assert done.exit == 0, done.stderr
     return done.stdout.removesuffix("\n")
 
@@ -62,7 +40,7 @@ async def client(place: Place, task: str) -> str:
         cwd=place.workspace,
         provider=PROVIDER,
         model=MODEL,
-        command=[*console_command("harness"), "sdk"],
+        command=place.command(["sdk"]),
         environment=place.environment(),
     )
     async with HarnessClient(launch) as open_client:
@@ -119,8 +97,8 @@ async def _served(
     hear: Callable[[str, JsonObject], None],
     talk: Callable[[Peer], Awaitable[None]],
 ) -> None:
-    record = place.workspace.parent / "record"
-    command = [sys.executable, "-m", "lanes.tap", str(record), *console_command("harness"), *arguments]
+    record = place.folder / "record"
+    command = [sys.executable, "-m", "lanes.tap", str(record), *place.command(arguments)]
     await talk_to_server(command, place.workspace, place.environment(), hear, talk)
     assert impurities(Path(f"{record}.out")) == []
 
@@ -143,10 +121,8 @@ async def played(name: str, story: str, channels: Channels, folder: Path) -> tup
     """The answer and the log of a story through one surface, after its world and its log were found as it is told."""
     scenario = find_scenario(story)
     (run,) = scenario.runs
-    workspace, sessions = folder / "workspace", folder / "sessions"
-    workspace.mkdir(parents=True)
-    write_workspace(scenario, workspace)
-    place = Place(workspace, sessions, channels.loopback(scenario.script).base_url("openai_chat"))
+    workspace = lay_out(scenario, folder)
+    place = Place(folder, channels.loopback(scenario.script).base_url("openai_chat"), installed)
     answer = await SURFACES[name](place, run.task)
     rows = place.rows()
     assert (check_world(scenario.world, workspace), check_log(scenario.log, rows)) == ([], [])

@@ -7,66 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from harness.client import HarnessClient, Launch
 from harness.model.messages import JsonObject
 from harness.transport.rpc import Peer
-from lanes.normalize import Identities, Json, normalize_log
 from lanes.offline.surfaces.peers import talk_to_server
-from lanes.playing import workspace_places
-from lanes.policy import DUMMY_KEY
-from lanes.program import Program, run_command
+from lanes.offline.surfaces.place import MODEL, PROVIDER, Place
+from lanes.program import run_command
 from lanes.scenario import Run
-from lanes.story_log import read_rows, unpack_rows
 
-MODEL, PROVIDER = "m-small", "openai"
 SESSION = "chosen-by-the-client"
 LIMIT_S = 60
-
-Command = Callable[[Sequence[str]], list[str]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one surface works, and what starts the program there."""
-
-    folder: Path
-    base_url: str
-    command: Command
-
-    @property
-    def workspace(self) -> Path:
-        return self.folder / "workspace"
-
-    @property
-    def sessions(self) -> Path:
-        return self.folder / "sessions"
-
-    def program(self) -> Program:
-        return Program(self.workspace, self.sessions, self.base_url, MODEL, PROVIDER, self.own_environment())
-
-    def own_environment(self) -> dict[str, str]:
-        return {
-            "OPENAI_API_KEY": DUMMY_KEY,
-            "OPENAI_BASE_URL": self.base_url,
-            "HARNESS_SESSION_ROOT": str(self.sessions),
-            "HARNESS_RETRY_BASE_MS": "0",
-        }
-
-    def environment(self) -> dict[str, str]:
-        return self.program().environment()
-
-    def rows(self) -> list[Json]:
-        """The logs of the session and of its children, one after the other, without what differs between two runs."""
-        return comparable(self.program().log_files(), self.workspace)
-
-
-def comparable(logs: Sequence[Path], workspace: Path) -> list[Json]:
-    """The rows of a session's logs, root first, unpacked and without what differs between two runs."""
-    rows = [row for path in logs for row in unpack_rows(read_rows(path))]
-    return normalize_log(rows, workspace_places(workspace), Identities())
 
 
 async def headless(place: Place, run: Run) -> None:

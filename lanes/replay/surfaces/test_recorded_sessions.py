@@ -10,12 +10,13 @@ import pytest
 from lanes.channels import Channels
 from lanes.expected import diff_events
 from lanes.normalize import Json
+from lanes.offline.surfaces.place import Place, comparable, lay_out
 from lanes.playing import workspace_places
 from lanes.program import Finished, ShownText, check_story, run_command, stop_when
 from lanes.recorded_child import RecordedChild
 from lanes.recorded_log import LOG_NAME
-from lanes.replay.surfaces.driving import SURFACES, Place, comparable
-from lanes.scenario import Run, Scenario, find_scenario, write_workspace
+from lanes.replay.surfaces.driving import SURFACES
+from lanes.scenario import Run, Scenario, find_scenario
 from lanes.world import check_world
 
 LOGS = Path(__file__).parents[3] / "cassettes" / "session-logs"
@@ -31,10 +32,7 @@ def claimed(name: str) -> object:
 
 def place_of(scenario: Scenario, folder: Path, channels: Channels) -> tuple[Place, RecordedChild]:
     """A workspace with the story's files, and the recording as the model of whatever is started in it."""
-    workspace = folder / "workspace"
-    workspace.mkdir(parents=True)
-    (folder / "sessions").mkdir()
-    write_workspace(scenario, workspace)
+    workspace = lay_out(scenario, folder)
     child = channels.recorded_child(LOGS / scenario.name, places=workspace_places(workspace))
     return Place(folder, child.base_url, child.command), child
 
