@@ -111,7 +111,9 @@ def test_guard_05_a_child_that_tries_after_its_test_has_ended_fails_the_lane_and
 def test_status_37_nothing_run_is_no_success(project, text: str | None, exit_code: int) -> None:
     project.write("lanes/unit/test_a.py" if text is not None else "lanes/unit/readme.txt", text or "")
 
-    assert project.run("run", "unit").exit_code == exit_code
+    ended, trailer = project.run("run", "unit"), project.bundle("unit").trailer
+
+    assert (ended.exit_code, trailer.exit_code) == (exit_code, exit_code)
 
 
 @pytest.mark.parametrize(
