@@ -192,6 +192,7 @@ def _matching(size: _Size) -> list[Row]:
                 folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
                 servers[count] = running.enter_context(ours(make(count), folder))
                 taken[count] = Taken()
+                run(ask(servers[count].port, bodies.small_body(), connections=16, total=WARM_UP))
             for _ in range(4):
                 for count, server in servers.items():
                     _take(server, taken[count], Work(bodies.small_body(), 16, size.total // 2, size.round_s, True))

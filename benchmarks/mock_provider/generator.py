@@ -71,9 +71,9 @@ def ask_much(port: int, body: bytes, *, connections: int, total: int, round_s: i
         first = next(NUMBERS) if is_varied else -1
         said = subprocess.run([*command, "--", str(first), *files], capture_output=True, text=True, check=True).stdout
     counted = _COUNTED.search(said)
-    if counted is None or _TROUBLE.search(said):
+    count = int(counted.group(1)) if counted else 0
+    if counted is None or not count or _TROUBLE.search(said):
         raise RuntimeError(f"wrk was not answered as expected:\n{said}")
-    count = int(counted.group(1))
     if is_varied:  # the next round goes on where this one ended, those included that it did not wait for
         next(itertools.islice(NUMBERS, count + 2 * connections, None))
     return Answered(count, float(counted.group(2)) * _UNITS[counted.group(3)])
