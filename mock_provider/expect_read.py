@@ -106,6 +106,8 @@ def _tools(fields: Fields) -> ToolsRule | None:
         return ToolsRule("includes", fields.texts("tools") or ())
     inner = Fields(node, fields.path("tools"), fields.findings, TOOLS_KEYS)
     names = {key: inner.texts(key) or () for key in inner.given()}
+    if isinstance(node, Entries) and not node.entries:
+        fields.add("tools", "no condition", "SCRIPT_VALUE", expected="one of includes, exactly, absent")
     if len(names) > 1:
         fields.add("tools", "several conditions at once", "SCRIPT_VALUE", expected="one of includes, exactly, absent")
     if "exactly" in names:

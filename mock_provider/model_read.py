@@ -18,14 +18,14 @@ def read_models(fields: Fields) -> tuple[ModelFacts, ...]:
     found: list[ModelFacts] = []
     for at, node in enumerate(fields.items("models") or ()):
         field = f"models[{at}]"
-        if isinstance(node, Scalar) and isinstance(node.value, str):
+        if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
             facts = ModelFacts(node.value)
         elif isinstance(node, Entries):
             inner = Fields(node, field, fields.findings, MODEL_KEYS)
             inner.require("name", "the model's name")
             images = inner.boolean("images")
             facts = ModelFacts(
-                name=inner.text("name") or "",
+                name=inner.named("name") or "",
                 takes_images=True if images is None else images,
                 max_output_tokens=inner.integer("max_output_tokens", 1, MAX_MODEL_TOKENS),
                 context_tokens=inner.integer("context_tokens", 1, MAX_MODEL_TOKENS),

@@ -42,7 +42,7 @@ SCRIPT_KEYS = (
 CONVERSATION_KEYS = ("when", "steps", "parallel", "background")
 VERSION = 1
 MAX_PARALLEL = 100_000
-MAX_CREATED = 1 << 40
+MAX_CREATED = 1 << 37  # the year 6325: four digits are all that some dialects have for a year
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _NAME = re.compile(NAME_PATTERN)  # it must fit a path, a header and the end of a key
 
@@ -70,7 +70,7 @@ def check_script(root: Node, name: str, limits: Limits, dialects: tuple[str, ...
         models=tuple(facts.name for facts in models),
         facts=tuple(facts for facts in models if facts != ModelFacts(facts.name)),
         flavour=fields.choice("flavour", tuple(FLAVOURS)) or "openai",
-        api_key=fields.text("api_key"),
+        api_key=fields.named("api_key"),
         created=_created(fields),
         refuses_extra_fields=fields.boolean("strict_fields") or False,
         dialects=own_dialects,

@@ -9,9 +9,11 @@ import httpx
 import pytest
 
 import mock_provider
+from mock_provider.dialects.ollama_output import moment
 from mock_provider.json_values import Json, JsonObject
 from mock_provider.mock import Mock
 from mock_provider.replies import error_event, reasoning, script, step, text, tool_call
+from mock_provider.script_check import MAX_CREATED
 
 USER: JsonObject = {"role": "user", "content": "hi"}
 TIME = "2023-11-14T22:13:20Z"
@@ -283,3 +285,7 @@ def test_a_body_that_is_no_json_is_refused_in_the_words_of_the_server(content: b
 def test_an_unknown_address_is_refused_in_the_form_of_the_dialect() -> None:
     answer = sent(NEVER, "/api/pull", {"model": "m"})
     assert (answer.status_code, list(answer.json())) == (404, ["error"])
+
+
+def test_the_latest_time_that_a_script_may_say_can_be_spelled() -> None:
+    assert moment(MAX_CREATED) == "6325-04-08T15:04:32Z"

@@ -109,6 +109,7 @@ def test_a_syntax_error_names_line_and_column(text: str, name: str, place: tuple
         pytest.param("[{reply: [{tool_call: {name: ''}}]}]", "SCRIPT_VALUE", id="tool-without-a-name"),
         pytest.param("[{reply: [{tool_call: {name: f, arguments: {a: .inf}}}]}]", "SCRIPT_VALUE", id="infinite"),
         pytest.param("[{reply: hi, expect: {options: {a: .nan}}}]", "SCRIPT_VALUE", id="not-a-number"),
+        pytest.param("[{reply: hi, expect: {tools: {}}}]", "SCRIPT_VALUE", id="no-condition-on-tools"),
     ],
 )
 def test_a_step_that_cannot_be_meant_is_refused(steps: str, code: str) -> None:
@@ -127,6 +128,10 @@ def test_a_step_that_cannot_be_meant_is_refused(steps: str, code: str) -> None:
         pytest.param("version: 1\nconversations: {a: [{reply: x}], a: [{reply: x}]}", "SCRIPT_DUPLICATE", id="twice"),
         pytest.param("version: 1\nmodel: x\nmodels: [y]\nsteps: [{reply: hi}]", "SCRIPT_VALUE", id="model-not-listed"),
         pytest.param("version: 1\nflavour: deepsek\nsteps: [{reply: hi}]", "SCRIPT_VALUE", id="flavour"),
+        pytest.param("version: 1\ncreated: 253402300800\nsteps: [{reply: hi}]", "SCRIPT_VALUE", id="year-10000"),
+        pytest.param("version: 1\napi_key: ''\nsteps: [{reply: hi}]", "SCRIPT_VALUE", id="key-without-a-letter"),
+        pytest.param("version: 1\nmodels: [{name: ''}]\nsteps: [{reply: hi}]", "SCRIPT_VALUE", id="model-unnamed"),
+        pytest.param("version: 1\nmodels: ['']\nsteps: [{reply: hi}]", "SCRIPT_TYPE", id="model-empty"),
         pytest.param("[]", "SCRIPT_TYPE", id="a-list"),
         pytest.param("", "SCRIPT_TYPE", id="nothing"),
         pytest.param(
