@@ -229,6 +229,16 @@ def test_shards_split_the_items_and_agree_on_the_whole_list(project) -> None:
     assert len(first.header.expected) == 12
 
 
+def test_a_shard_that_no_item_fell_to_is_no_failure_and_an_empty_lane_stays_one(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    (project.root / "lanes" / "replay").mkdir(parents=True)
+
+    codes = [project.run("run", "unit", "--shard", f"{index}/2", "--run-id", "monday").exit_code for index in (1, 2)]
+    empty = project.run("run", "replay", "--shard", "1/2", "--run-id", "monday").exit_code
+
+    assert (codes, empty) == ([0, 0], 5)
+
+
 def test_status_35_a_filter_names_what_it_took_out(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING + "def test_other():\n    pass\n")
 
