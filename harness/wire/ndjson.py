@@ -42,6 +42,11 @@ class LineSplitter:
         self._held = bytearray()
         self._dropping = False
 
+    @property
+    def is_between_lines(self) -> bool:
+        """Whether the next byte begins a line."""
+        return not self._held and not self._dropping
+
     def feed(self, data: bytes) -> tuple[bytes | DroppedLine, ...]:
         """Take the next bytes and return the lines they complete."""
         lines: list[bytes | DroppedLine] = []
@@ -72,10 +77,13 @@ class NdjsonDecoder:
     """
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_line_bytes = max_line_bytes
         self._lines = LineSplitter(max_line_bytes)
 
     def feed(self, data: bytes) -> tuple[JsonObject | DroppedLine, ...]:
         """Take the next bytes and return the frames they complete."""
+        if b"{" not in data and len(data) <= self._max_line_bytes and self._lines.is_between_lines:
+            data = data[data.rfind(b"\n") + 1 :]  # a flood of noise: no line of it can hold an object
         frames: list[JsonObject | DroppedLine] = []
         for line in self._lines.feed(data):
             frame = line if isinstance(line, DroppedLine) else decode_frame(line)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.wire import ndjson
 from harness.wire.ndjson import DroppedLine, LineSplitter, NdjsonDecoder, decode_frame, encode_frame
 
 if TYPE_CHECKING:
@@ -146,3 +147,18 @@ JSON = st.recursive(
 def test_what_one_end_writes_the_other_end_reads(frame: dict[str, object]) -> None:
     encoded = encode_frame(json.loads(json.dumps(frame)))
     assert NdjsonDecoder().feed(encoded) == (frame,)
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_TR03_noise_in_any_pieces_takes_no_frame_with_it(cut: int) -> None:
+    data = b'noise\n{"a":\n{"b":2}\nmore noise\nno\n{"c":3}\nnoi'
+    decoder = NdjsonDecoder()
+    found = [*decoder.feed(data[:cut]), *decoder.feed(data[cut:]), *decoder.feed(b'se\n}{\n{"d":4}\n')]
+    assert found == [{"b": 2}, {"c": 3}, {"d": 4}]
+
+
+def test_TR01_a_flood_of_noise_is_looked_at_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    monkeypatch.setattr(ndjson, "decode_frame", looked_at.append)
+    decoder = NdjsonDecoder()
+    assert [decoder.feed(b"noise\n" * 10_000 + b"noi"), decoder.feed(b"se\n"), looked_at] == [(), (), [b"noise"]]
