@@ -26,6 +26,8 @@ def read_junit(data: bytes, *, lane: str, subject: Subject, name: str) -> Bundle
     header = BundleHeader(lane=lane, run_id=f"junit-{digest_bytes(data)[7:19]}", subject=subject, marker=FOREIGN)
     if len(data) > MAX_BYTES:
         return _unreadable(header, name, f"{len(data)} bytes, at most {MAX_BYTES} are read")
+    if data.lstrip()[:1] in {b"{", b"["}:
+        return _unreadable(header, name, "JSON and no XML: JUnit is read, CTRF is written only")
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         return _unreadable(header, name, "a document type is not read")
     try:

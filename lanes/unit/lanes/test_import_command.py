@@ -67,7 +67,7 @@ def test_without_the_witness_the_same_results_are_too_few_answers(results) -> No
     [
         pytest.param(("junit.xml", "--lane", "real"), 2, "cannot enter the live column", id="real"),
         pytest.param(("nowhere.xml", "--lane", "unit"), 2, "nowhere.xml: cannot be read", id="missing"),
-        pytest.param(("j.jsonl", "--lane", "unit"), 3, "no XML", id="no-junit"),
+        pytest.param(("j.jsonl", "--lane", "unit"), 3, "CTRF is written only", id="no-junit"),
         pytest.param(("junit.xml", "--lane", "unit", "--journal", "j.jsonl"), 2, "a journal alone says", id="journal"),
         pytest.param((*TAKE, "--sidecar", "old.json"), 2, "it is about commit 'abc'", id="commit"),
         pytest.param((*TAKE, "--sidecar", "other.json"), 2, "claim 'a.ads' is unknown", id="claim"),

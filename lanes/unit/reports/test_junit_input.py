@@ -173,6 +173,7 @@ def test_a_case_names_its_claims_by_properties(evidence: Evidence) -> None:
     ("text", "code"),
     [
         pytest.param("", "unreadable", id="empty"),
+        pytest.param('{"reportFormat": "CTRF"}', "unreadable", id="ctrf"),
         pytest.param("<testsuite>", "unreadable", id="cut-off"),
         pytest.param("<html/>", "unreadable", id="other-root"),
         pytest.param('<!DOCTYPE a [<!ENTITY b "c">]><testsuite/>', "unreadable", id="entities"),
