@@ -55,7 +55,7 @@ REASONS: Mapping[str, str] = {
     "too-few-answers": "fewer answers than the claim asks for",
     "known-failure": "known",
     "failure-expired": "the date of the known failure is past",
-    "overruled": "a hook called its failure a pass",
+    "overruled": "a hook hid its failure",
     "undeclared-failure": "expected to fail without an issue and a last day",
     "unexpected-pass": "expected to fail, passed",
 }
