@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeGuard, TypeVar, cast
 
 from lanes.errors import EvidenceError
 from lanes.record import (
@@ -170,7 +170,7 @@ _Kind: TypeAlias = type[Subject] | type[Shard] | type[Attempt]
 
 def _group_from_json(kind: type[_Group], value: Json, where: str) -> tuple[_Group, bool]:
     """One group, and whether none of its fields is missing."""
-    if not isinstance(value, Mapping):
+    if not _is_object(value):
         raise EvidenceError(f"field {where!r} is no object", code=RECORD_SHAPE)
     spelled = _spelled(value)
     if spelled is None or len(spelled) > _MAX_SHARED_BYTES:
@@ -244,8 +244,14 @@ def _is_one_of(value: Json, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) or (dict in kinds and isinstance(value, Mapping))
 
 
+def _is_object(value: Json) -> TypeGuard[JsonObject]:
+    return type(value) is dict or isinstance(value, Mapping)  # the second asks in Python
+
+
 def _items(document: JsonObject, name: str) -> Sequence[Json]:
     value = document.get(name, ())
+    if type(value) is list:
+        return value
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise EvidenceError(f"field {name!r} is no list", code=RECORD_SHAPE)
     return value
@@ -260,7 +266,7 @@ def _texts(document: JsonObject, name: str) -> tuple[str, ...]:
 
 def _objects(document: JsonObject, name: str) -> tuple[JsonObject, ...]:
     found = _items(document, name)
-    if not all(isinstance(item, Mapping) for item in found):
+    if not all(map(_is_object, found)):
         raise EvidenceError(f"field {name!r} holds something that is no object", code=RECORD_SHAPE)
     return tuple(cast("Sequence[JsonObject]", found))
 
