@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -64,17 +63,6 @@ def test_two_writers_at_once_do_not_mix_and_the_last_to_end_stays(tmp_path: Path
             first.write(b"first " * 10_000)
         assert (tmp_path / "a").read_bytes() == b"second"
     assert everything_in(tmp_path) == {"a": b"first " * 20_000}
-
-
-def test_writers_in_threads_each_leave_a_whole_file(tmp_path: Path) -> None:
-    texts = [str(number).encode() * 100_000 for number in range(8)]
-    threads = [threading.Thread(target=write_whole, args=(tmp_path / "a", text)) for text in texts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert (list(everything_in(tmp_path)), (tmp_path / "a").read_bytes() in texts) == (["a"], True)
 
 
 def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path) -> None:
