@@ -63,6 +63,7 @@ def test_shards_a_merge_and_a_board_in_a_repository_are_no_change_of_it(make_pro
     project = make_project("in-git")
     project.write("lanes/claims.toml", CLAIMS)
     project.write("lanes/unit/test_a.py", TEST)
+    project.write(".gitignore", "__pycache__/\n.pytest_cache/\n")
     git = ["git", "-C", str(project.root), "-c", "user.name=a", "-c", "user.email=a@b.invalid"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
         subprocess.run([*git, *words], check=True)
