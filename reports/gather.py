@@ -163,8 +163,9 @@ def _gather_column(column_id: str, held: Sequence[_Held], rules: Rules, gathered
     down = guard_down(bundles)
     if down:
         findings.notices.add(Notice(lane, "breach", f"guard not shown: {down}"))
-    _note_unseen(held, lane, findings)
-    _note_unknown(held, lane, findings)
+    unseen, unknown = (each.unseen for each in held), (each.unknown for each in held)
+    _note_counts("tests started what depth D2 does not look into", unseen, lane, findings)
+    _note_counts("records hold fields that are unknown here, and kept", unknown, lane, findings)
     findings.notices.update(Notice(lane, "note", words) for each in held if (words := budget_words(each.bundle)))
     findings.notices.update(Notice(lane, "note", words) for words in _not_imported(bundles))
     places = {column_id, *(place for place, _node_id in observed)}
@@ -222,24 +223,15 @@ def _unknown_in(bundle: Bundle) -> dict[str, frozenset[str]]:
     return {name: frozenset(found) for name, found in holders.items()}
 
 
-def _note_unknown(held: Sequence[_Held], lane: str, findings: Findings) -> None:
+def _note_counts(lead: str, found: Iterable[Mapping[str, frozenset[str]]], lane: str, findings: Findings) -> None:
+    """One note for a lane: what was found in any of its bundles, each with the number of those it was found in."""
     holders: dict[str, set[str]] = {}
-    for each in held:
-        for name, record_ids in each.unknown.items():
-            holders.setdefault(name, set()).update(record_ids)
+    for each in found:
+        for what, names in each.items():
+            holders.setdefault(what, set()).update(names)
     if holders:
-        told = ", ".join(f"{name} ({len(holders[name])})" for name in sorted(holders))
-        findings.notices.add(Notice(lane, "note", f"records hold fields that are unknown here, and kept: {told}"))
-
-
-def _note_unseen(held: Sequence[_Held], lane: str, findings: Findings) -> None:
-    tests: dict[str, set[str]] = {}
-    for each in held:
-        for what, node_ids in each.unseen.items():
-            tests.setdefault(what, set()).update(node_ids)
-    if tests:
-        told = ", ".join(f"{what} ({len(tests[what])})" for what in sorted(tests))
-        findings.notices.add(Notice(lane, "note", f"tests started what depth D2 does not look into: {told}"))
+        told = ", ".join(f"{what} ({len(holders[what])})" for what in sorted(holders))
+        findings.notices.add(Notice(lane, "note", f"{lead}: {told}"))
 
 
 def _withheld(judged: Judged) -> Judged:
