@@ -15,9 +15,10 @@ import pytest
 PATH_OF_CHILDREN = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).parents[3])])
 RUN_AND_TELL = """
 import sys
+before = set(sys.modules)  # not its own: what measures coverage is in there too
 from harness.cli import main
 code = main(sys.argv[1:])
-sys.stderr.write("".join(f"{name}\\n" for name in sys.modules))
+sys.stderr.write("".join(f"{name}\\n" for name in sys.modules.keys() - before))
 sys.exit(code)
 """
 INITIALIZE = {
@@ -31,7 +32,7 @@ OF_ANY_WORK = frozenset({"asyncio", "harness.assemble", "harness.loop", "harness
 
 
 def run(folder: Path, arguments: Sequence[str], given: str) -> tuple[str, set[str]]:
-    """What the command prints, and every module that it has loaded at its end."""
+    """What the command prints, and every module that it has loaded itself by its end."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("HARNESS_")}
     done = subprocess.run(
         [sys.executable, "-c", RUN_AND_TELL, *arguments],
