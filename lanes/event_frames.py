@@ -2,7 +2,7 @@
 
 Room: pure; interaction, cassette and recording come in. A line is `{"headers": {…}, "payload": …}`, the payload as JSON
 where that spells the same bytes again, else as the text it was. Only headers that are text are known: streams of models
-have no others.
+have no others. The mock provider's recorder reads frames by itself: cassettes are read without the product.
 Source: Smithy, "Amazon Event Stream".
 """
 

@@ -1,7 +1,8 @@
 """Texts that a stream of events brings in fragments: seen as wholes, and cleaned as wholes.
 
 Room: pure; redaction and recording come in. A model says a key a few letters at a time, so no single event holds it. It
-knows no dialect: what stands at the same place of one event after the other is one text.
+knows no dialect: what stands at the same place of one event after the other is one text. The mock provider's recorder
+and the agent's log clean by themselves: cassettes are made and read without the product.
 """
 
 from __future__ import annotations
