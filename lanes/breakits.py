@@ -5,6 +5,7 @@ Room: the command `lanes proofs` comes in. The working tree is read once and nev
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import tempfile
@@ -15,18 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lanes.breakits_copy import (
-    Applied,
-    Copy,
-    copy_again,
-    copy_tree,
-    edit_copy,
-    lend_bytecode,
-    link_libraries,
-    tree_digest,
-    tree_state,
-)
-from lanes.breakits_run import Processes, ScopeRun, build_variables, run_scope
+from lanes.breakits_bench import Bench, Scope
+from lanes.breakits_copy import Applied, edit_copy, tree_digest, tree_state
+from lanes.breakits_run import Processes, ScopeRun
+from lanes.breakits_unedited import Unedited, batches_of
 from lanes.proof_declaration import Proof
 from lanes.proof_record import Result, save_result
 from lanes.proof_verdict import Observation
@@ -70,8 +63,7 @@ def run_proofs(
     processes = Processes()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="proof")
     try:
-        bench = _Bench(root, work, environ, processes)
-        groups = _by_scope(proofs)
+        bench = Bench(root, work, environ, processes)
         results: dict[str, Result] = {}
         lock = threading.Lock()
 
@@ -81,11 +73,12 @@ def run_proofs(
                 results[result.proof.id] = result
                 tell(result)
 
+        batches = [_Batch(bench, groups, f"{n}", keep) for n, groups in enumerate(batches_of(proofs))]
         running: list[Future[None]] = []
-        for scope, members in groups.items():
-            group = _Group(bench, scope, members, keep)
-            running.append(pool.submit(group.run_before))
-            running += [pool.submit(group.run_mutant, proof) for proof in members]
+        for batch, following in itertools.pairwise((None, *batches, None)):
+            # a batch starts ahead of the mutants of the one before it, so that no worker waits for its baseline
+            running += [] if following is None else [pool.submit(following.run_before)]
+            running += [] if batch is None else [pool.submit(batch.run_mutant, proof) for proof in batch.proofs]
         for future in running:
             future.result()
     finally:
@@ -97,91 +90,28 @@ def run_proofs(
     return Outcome(tuple(results[proof.id] for proof in proofs), subject, tree_digest(before), changed)
 
 
-def _by_scope(proofs: Sequence[Proof]) -> dict[_Scope, list[Proof]]:
-    groups: dict[_Scope, list[Proof]] = {}
-    for proof in proofs:
-        groups.setdefault((proof.lane, proof.scope), []).append(proof)
-    return groups
+class _Batch:
+    """The proofs of some scopes: their unedited runs before the first mutant, and once more after the last."""
 
-
-class _Bench:
-    """The copies that a run works with."""
-
-    def __init__(self, root: Path, work: Path, environ: Mapping[str, str], processes: Processes) -> None:
-        self._work = work
-        self._environ = environ
-        self._processes = processes
-        self._shared = work / "libraries"
-        self._source = copy_tree(root, work / "source")  # nothing ever runs in it
-        self._unedited = self.new_copy("unedited")
-
-    def new_copy(self, name: str) -> Copy:
-        copy = copy_again(self._source, self._work / "copies" / name)
-        link_libraries(copy, self._shared)
-        return copy
-
-    def new_copy_for(self, proof: Proof) -> Copy:
-        copy = self.new_copy(proof.id)
-        lend_bytecode(self._unedited, copy, {edit.file for edit in proof.edits})
-        return copy
-
-    def variables(self, copy: Copy) -> dict[str, str]:
-        return build_variables(self._environ, copy)
-
-    def run_unedited(self, scope: _Scope, limit_s: float, name: str) -> ScopeRun:
-        return self.run(self._unedited, scope, limit_s, name)
-
-    def run(
-        self,
-        copy: Copy,
-        scope: _Scope,
-        limit_s: float,
-        name: str,
-        watch: Mapping[str, frozenset[int]] | None = None,
-        items: Sequence[str] = (),
-        *,
-        reads: bool = False,
-    ) -> ScopeRun:
-        return run_scope(
-            self._processes,
-            copy,
-            self.variables(copy),
-            lane=scope[0],
-            scope=scope[1],
-            limit_s=limit_s,
-            out=self._work / "runs" / name,
-            watch=watch,
-            items=items,
-            reads=reads,
-        )
-
-    def remove(self, name: str) -> None:
-        shutil.rmtree(self._work / "copies" / name, ignore_errors=True)
-
-
-class _Group:
-    """All proofs of one scope: one baseline before them, and the unedited copy run again after the last of them."""
-
-    def __init__(self, bench: _Bench, scope: _Scope, members: Sequence[Proof], keep: Callable[[Result], None]) -> None:
+    def __init__(
+        self, bench: Bench, groups: Mapping[Scope, Sequence[Proof]], name: str, keep: Callable[[Result], None]
+    ) -> None:
+        limits = {scope: max(proof.timeout_s for proof in members) for scope, members in groups.items()}
+        self.proofs = tuple(proof for members in groups.values() for proof in members)
         self._bench = bench
-        self._scope = scope
-        self._limit_s = max(proof.timeout_s for proof in members)
+        self._unedited = Unedited(bench, limits, name)
         self._keep = keep
-        self._name = members[0].id
-        self._before: Future[ScopeRun] = Future()
         self._lock = threading.Lock()
-        self._left = len(members)
+        self._left = len(self.proofs)
         self._done: list[Result] = []
 
     def run_before(self) -> None:
-        try:
-            self._before.set_result(self._bench.run_unedited(self._scope, self._limit_s, f"{self._name}.before"))
-        except BaseException as error:
-            self._before.set_exception(error)
-            raise
+        """Run the scopes as they are."""
+        self._unedited.run_before()
 
     def run_mutant(self, proof: Proof) -> None:
-        before = self._before.result()  # its job came first, so some thread is at it or through with it
+        """Break one guard; the last one of a batch then looks at the unedited copy again, and tells all results."""
+        before = self._unedited.before(_scope_of(proof))  # its job came first: some thread is at it or through with it
         started = time.monotonic()
         result = self._break(proof, before)
         result = replace(result, duration_ms=round((time.monotonic() - started) * 1000))
@@ -190,7 +120,7 @@ class _Group:
             self._left -= 1
             is_last = not self._left
         if is_last:
-            self._run_after(before)
+            self._run_after()
 
     def _break(self, proof: Proof, before: ScopeRun) -> Result:
         fault = _baseline_fault(proof, before)
@@ -211,7 +141,7 @@ class _Group:
                 name = f"{proof.id}.{number + 1}"
                 run = self._bench.run(
                     copy,
-                    self._scope,
+                    _scope_of(proof),
                     proof.timeout_s,
                     name,
                     applied.watch,
@@ -224,18 +154,23 @@ class _Group:
             seen = _observe(proof, before, runs, applied)
             return Result(proof, seen, before.words, runs[0].words, "", applied.diffs, 0)
         finally:
-            self._bench.remove(proof.id)
+            self._bench.remove(copy)
 
-    def _run_after(self, before: ScopeRun) -> None:
+    def _run_after(self) -> None:
         """Run the unedited copy once more: what the mutants did must not have reached it."""
-        ran = any(result.mutated != "not run" for result in self._done)
-        after = self._bench.run_unedited(self._scope, self._limit_s, f"{self._name}.after") if ran else before
-        is_same = after.verdicts == before.verdicts and not after.problem
+        ran = {_scope_of(result.proof) for result in self._done if result.mutated != "not run"}
+        afterwards = self._unedited.after(ran)
         for result in self._done:
-            seen = result.seen
-            if not is_same and not seen.halt:
-                seen = replace(seen, is_green_after=False, detail=f"unedited: {before.words}, afterwards {after.words}")
-            self._keep(replace(result, seen=seen, after=after.words if ran else "not run"))
+            scope, seen = _scope_of(result.proof), result.seen
+            before, after = self._unedited.before(scope), afterwards.get(scope)
+            if after is not None and (after.problem or after.verdicts != before.verdicts) and not seen.halt:
+                detail = f"unedited: {before.words}, afterwards {after.words}"
+                seen = replace(seen, is_green_after=False, detail=detail)
+            self._keep(replace(result, seen=seen, after="not run" if after is None else after.words))
+
+
+def _scope_of(proof: Proof) -> Scope:
+    return proof.lane, proof.scope
 
 
 def _halted(proof: Proof, seen: Observation) -> Observation:

@@ -22,6 +22,7 @@ from lanes.proof_declaration import Proof
 from lanes.proof_edit import EditProblem, apply_edits, diff_of, watched_lines
 
 _LOAD_TIMEOUT_S = 60
+_REWRITTEN = "-pytest-"  # in the name of bytecode that pytest made
 _LOAD = "import importlib, sys; sys.stdout.write(importlib.import_module(sys.argv[1]).__file__ or '')"
 
 
@@ -131,22 +132,33 @@ def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
     """Give a copy the bytecode that the unedited one has, so that only what an edit touches is compiled anew.
 
     Shape: edited names files of the tree. Bytecode of an edited file is never lent: it would pass for fresh where the
-    file kept its length and its time. What pytest rewrote is not lent either, it keeps the place of its source.
+    file kept its length and its time. What pytest rewrote holds the place of its source, which the interpreter corrects
+    in its own bytecode only; it is replaced, and where the two places differ in length nothing rewritten is lent.
     """
     source = lender.bytecode / lender.root.relative_to(lender.root.anchor)
     target = copy.bytecode / copy.root.relative_to(copy.root.anchor)
     own = {name.removesuffix(".py") for name in edited}
+    place, new_place = os.fsencode(lender.root), os.fsencode(copy.root)
 
     def is_lent(folder: Path, name: str) -> bool:
         if not (folder / name).is_dir() and not name.endswith(".pyc"):  # one that is being written at this moment
             return False
-        return "-pytest-" not in name and (folder.relative_to(source) / name.partition(".")[0]).as_posix() not in own
+        if _REWRITTEN in name and len(place) != len(new_place):
+            return False
+        return (folder.relative_to(source) / name.partition(".")[0]).as_posix() not in own
+
+    def lend(file: str, wanted: str) -> None:
+        if _REWRITTEN not in file:
+            shutil.copyfile(file, wanted)
+        else:
+            Path(wanted).write_bytes(Path(file).read_bytes().replace(place, new_place))
 
     if source.is_dir():
         shutil.copytree(
             source,
             target,
             ignore=lambda folder, names: [name for name in names if not is_lent(Path(folder), name)],
+            copy_function=lend,
             dirs_exist_ok=True,
         )
 

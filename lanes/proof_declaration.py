@@ -124,6 +124,11 @@ def select_proofs(
     return tuple(proof for proof in by_id.values() if proof.sample or not sample)
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path of the project is a folder, or file, itself or stands inside it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def _named(word: str, proofs: Sequence[Proof], here: Sequence[Proof]) -> list[Proof]:
     found = [proof for proof in proofs if proof.id == word]
     found = found or [proof for proof in here if proof.id.startswith(f"{word}-")]
@@ -223,11 +228,11 @@ def _with_scope(proof: Proof, root: Path, reader: _Reader) -> Proof:
     for path in scope:
         if "::" in path or not (root / path).exists():
             reader.fail("scope", f"{path!r} is no file or folder", "whole test files or folders that are there")
-        if not _is_below(path, f"lanes/{proof.lane}"):
+        if not is_below(path, f"lanes/{proof.lane}"):
             reader.fail("scope", f"{path!r} is not of lane {proof.lane!r}", f"files below lanes/{proof.lane}")
     for edit in proof.edits if proof.lane == "unit" else ():
         for own in _own_test_files(edit.file, root):
-            if not any(_is_below(own, path) for path in scope):
+            if not any(is_below(own, path) for path in scope):
                 reader.fail(
                     "scope", f"leaves out {own}", f"the whole test file of every room that is edited ({edit.file})"
                 )
@@ -250,7 +255,7 @@ def _check_items(proof: Proof, reader: _Reader) -> None:
     for name, items in (("expect_red", proof.expect_red), ("stay_green", proof.stay_green or ())):
         for item in items:
             file, mark, _test = item.partition("::")
-            if not mark or not any(_is_below(file, path) for path in proof.scope):
+            if not mark or not any(is_below(file, path) for path in proof.scope):
                 reader.fail(name, f"{item!r} is not in the scope", f"an item id below {', '.join(proof.scope)}")
         if len(set(items)) < len(items):
             reader.fail(name, "names an item twice", "each item once")
@@ -280,10 +285,6 @@ def _with_matches(proof: Proof, document: Mapping[str, _Value], reader: _Reader)
         if item not in patterns:
             reader.fail("must_match", f"no pattern for {item!r}", "a pattern for every item: why it must fail")
     return replace(proof, must_match=MappingProxyType(patterns))
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class _Reader:

@@ -585,24 +585,31 @@ def test_proofs_79_a_run_that_is_stopped_ends_its_children_and_leaves_nothing(
     assert (is_alive(pid), list(temporary.iterdir()), tree_state(project.root)) == (False, [], before)
 
 
-def test_a_copy_is_lent_the_bytecode_of_unedited_files_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "lent_too"),
+    [("two", ["test_doors.cpython-311-pytest-9.0.2.pyc"]), ("another", [])],
+    ids=["places of one length", "places that differ in length"],
+)
+def test_a_copy_is_lent_the_bytecode_of_unedited_files_alone(tmp_path: Path, name: str, lent_too: list[str]) -> None:
     lender, copy = (
-        Copy(tmp_path / name / "tree", tmp_path / name / "bytecode", tmp_path / name / "tmp") for name in ("one", "two")
+        Copy(tmp_path / name / "tree", tmp_path / name / "bytecode", tmp_path / name / "tmp") for name in ("one", name)
     )
     held = lender.bytecode / lender.root.relative_to(lender.root.anchor) / "shop"
     held.mkdir(parents=True)
-    for name in (
+    for file in (
         "tills.cpython-311.pyc",  # its file is edited
         "tills_open.cpython-311.pyc",
         "doors.cpython-311.pyc",
         "doors.cpython-311.pyc.140234",  # being written
         "test_doors.cpython-311-pytest-9.0.2.pyc",
     ):
-        (held / name).write_bytes(b"code")
+        (held / file).write_bytes(b"code of " + os.fsencode(lender.root))
 
     lend_bytecode(lender, copy, {"shop/tills.py"})
 
     lent = copy.bytecode / copy.root.relative_to(copy.root.anchor) / "shop"
-    assert sorted(path.name for path in lent.iterdir()) == ["doors.cpython-311.pyc", "tills_open.cpython-311.pyc"], (
-        "bytecode was lent for other files"
-    )
+    assert sorted(path.name for path in lent.iterdir()) == sorted(
+        ["doors.cpython-311.pyc", "tills_open.cpython-311.pyc", *lent_too]
+    ), "bytecode was lent for other files"
+    for file in lent_too:
+        assert (lent / file).read_bytes() == b"code of " + os.fsencode(copy.root), "it names the place of the lender"
