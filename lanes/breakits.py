@@ -1,11 +1,12 @@
 """Break-it proofs: each guard is broken on a copy, and exactly its tests must turn red.
 
-Room: the command `lanes proofs` comes in. The working tree is read once and never written; two proofs run side by side.
+Room: the command `lanes proofs` comes in. The working tree is read once and never written; proofs run side by side.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shutil
 import tempfile
@@ -17,16 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lanes.breakits_bench import Bench, Scope
-from lanes.breakits_copy import Applied, edit_copy, tree_digest, tree_state
+from lanes.breakits_copy import Applied, edit_copy, loading_fault, tree_digest, tree_state
 from lanes.breakits_run import Processes, ScopeRun
 from lanes.breakits_unedited import Unedited, batches_of
 from lanes.proof_declaration import Proof
 from lanes.proof_record import Result, save_result
-from lanes.proof_verdict import Observation
+from lanes.proof_verdict import Observation, judge
 from lanes.record import Subject
 from lanes.subject import current_subject
 
-DEFAULT_WORKERS = 2  # every proof is one pytest process; more of them than cores only make each other slow
+DEFAULT_WORKERS = min(os.cpu_count() or 1, 7) + 1  # every proof is one pytest process, and some wait at times
 _Scope = tuple[str, tuple[str, ...]]
 
 
@@ -129,7 +130,7 @@ class _Batch:
             return Result(proof, seen, before.words, "not run", before.words, {}, 0)
         copy = self._bench.new_copy_for(proof)
         try:
-            applied = edit_copy(copy, proof, self._bench.variables(copy))
+            applied = edit_copy(copy, proof)
             if applied.problem == "not applied":
                 seen = _halted(proof, Observation(frozenset(), "not applied", applied.detail))
                 return Result(proof, seen, before.words, "not run", "", applied.diffs, 0)
@@ -152,6 +153,11 @@ class _Batch:
                 if runs[-1].problem:
                     break
             seen = _observe(proof, before, runs, applied)
+            # what was proven did load: an edited line of every module was executed, and from this copy
+            needs_check = proof.reach == "read" or judge(seen).verdict != "proven"
+            fault = loading_fault(copy, proof, self._bench.variables(copy)) if needs_check else ""
+            if fault:
+                seen = _halted(proof, Observation(frozenset(), "did not build", fault))
             return Result(proof, seen, before.words, runs[0].words, "", applied.diffs, 0)
         finally:
             self._bench.remove(copy)

@@ -23,6 +23,7 @@ from lanes.proof_edit import EditProblem, apply_edits, diff_of, watched_lines
 
 _LOAD_TIMEOUT_S = 60
 _REWRITTEN = "-pytest-"  # in the name of bytecode that pytest made
+_FOUND_BY_HYPOTHESIS = Path(".hypothesis") / "constants"  # one file for each source, named by the digest of its text
 _LOAD = "import importlib, sys; sys.stdout.write(importlib.import_module(sys.argv[1]).__file__ or '')"
 
 
@@ -98,11 +99,8 @@ def copy_again(original: Copy, place: Path) -> Copy:
     return copy
 
 
-def edit_copy(copy: Copy, proof: Proof, variables: Mapping[str, str]) -> Applied:
-    """Apply a proof's edits to a copy, and check that what was edited can be loaded from there.
-
-    Shape: variables are the environment in which the copy will run.
-    """
+def edit_copy(copy: Copy, proof: Proof) -> Applied:
+    """Apply a proof's edits to a copy, and check that each applies once, changes its file, and compiles."""
     files = list(dict.fromkeys(edit.file for edit in proof.edits))
     watch: dict[str, frozenset[int]] = {}
     diffs: dict[str, str] = {}
@@ -122,10 +120,16 @@ def edit_copy(copy: Copy, proof: Proof, variables: Mapping[str, str]) -> Applied
             py_compile.compile(str(path), cfile=str(copy.temporary / "compiled"), doraise=True)
         except (SyntaxError, py_compile.PyCompileError) as error:
             return Applied({}, diffs, "did not build", f"{name}: {str(error).strip().splitlines()[-1]:.200}")
-    for name in files:
-        if fault := _loading_fault(copy, name, variables):
-            return Applied(watch, diffs, "did not build", fault)
     return Applied(watch, diffs)
+
+
+def loading_fault(copy: Copy, proof: Proof, variables: Mapping[str, str]) -> str:
+    """Why an edited module of a copy does not load, or loads from elsewhere; empty when all do what they should.
+
+    Shape: variables are the environment in which the copy runs.
+    """
+    faults = (_loading_fault(copy, name, variables) for name in dict.fromkeys(edit.file for edit in proof.edits))
+    return next(filter(None, faults), "")
 
 
 def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
@@ -133,7 +137,8 @@ def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
 
     Shape: edited names files of the tree. Bytecode of an edited file is never lent: it would pass for fresh where the
     file kept its length and its time. What pytest rewrote holds the place of its source, which the interpreter corrects
-    in its own bytecode only; it is replaced, and where the two places differ in length nothing rewritten is lent.
+    in its own bytecode only; it is replaced, and where the two places differ in length nothing rewritten is lent. What
+    hypothesis found in the sources goes along: it is named by their content.
     """
     source = lender.bytecode / lender.root.relative_to(lender.root.anchor)
     target = copy.bytecode / copy.root.relative_to(copy.root.anchor)
@@ -149,7 +154,7 @@ def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
 
     def lend(file: str, wanted: str) -> None:
         if _REWRITTEN not in file:
-            shutil.copyfile(file, wanted)
+            Path(wanted).hardlink_to(file)  # bytecode is never written in place, only replaced
         else:
             Path(wanted).write_bytes(Path(file).read_bytes().replace(place, new_place))
 
@@ -161,6 +166,10 @@ def lend_bytecode(lender: Copy, copy: Copy, edited: Collection[str]) -> None:
             copy_function=lend,
             dirs_exist_ok=True,
         )
+    found = lender.root / _FOUND_BY_HYPOTHESIS
+    if found.is_dir():
+        unfinished = shutil.ignore_patterns(".tmp-*")
+        shutil.copytree(found, copy.root / _FOUND_BY_HYPOTHESIS, ignore=unfinished, dirs_exist_ok=True)
 
 
 def link_libraries(copy: Copy, shared: Path) -> None:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from lanes.environment import MARK_VARIABLE, TOX_VARIABLE
 from lanes.errors import LanesError, UsageError, compose_message
-from lanes.live_run import DEFAULT_BUDGET_USD
 from lanes.options import (
     MAX_NUMBER,
     MAX_WORKERS,
     build_parser,
+    build_run_parser,
     parse_live_wish,
     parse_number,
     parse_out,
@@ -153,22 +153,10 @@ def _dispatch(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    parser = build_parser(
-        "run", "Run one lane; options it does not know go to pytest.", "lanes run unit lanes/unit/wire -x"
-    )
-    add = parser.add_argument
-    add("lane", metavar="LANE", help=f"one of {', '.join(LANES)}")
-    add("-n", dest="workers", default=environ.get("LANE_WORKERS") or "0", metavar="N", help="worker processes, or auto")
-    add("--shard", default="1/1", metavar="I/N", help="run part I of N")
-    add("--run-id", default=None, metavar="ID", help="what this run is called; the same for every part of one run")
-    add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
-    add("--require-depth", choices=("D2", "D3"), default="D2", help="fail when the guard does not reach that deep")
-    add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
-    add("--target", default=None, metavar="NAME", help="real: one provider of lanes/providers.toml; all with a key")
-    add("--model", default=None, metavar="NAME", help="real: a model of the table in place of the usual one")
-    add("--attempts", default=None, metavar="N", help="real: try each test N times, passed or not, and show the rate")
-    add("--budget-usd", default=None, metavar="USD", help=f"real: spend no more, {DEFAULT_BUDGET_USD} by default")
-    options, rest = parser.parse_known_args(_without_separator(arguments))
+    options, rest = build_run_parser(environ).parse_known_args(_without_separator(arguments))
+    if options.no_board and (options.strict or options.require_live):
+        message = "--no-board leaves nothing that --strict or --require-live could judge"
+        raise UsageError(message, where="lanes run", fix="leave one of them out; `lanes report` takes both later")
     policy, marker = check_marker(options.lane, environ.get(MARK_VARIABLE), environ.get(TOX_VARIABLE))
     index, total = parse_shard(options.shard)
     root = parse_root(options.root, needs_lanes=False)  # the run itself says which folder it wants
@@ -189,7 +177,7 @@ def _run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     )
     outcome = run_lane(request, environ, _show_progress)
     asked = Asked(lanes=(policy.name,), require_live=options.require_live, strict=options.strict)
-    judged = _show(request.out, root, environ, asked, subject=outcome.subject)
+    judged = EXIT_PASSED if options.no_board else _show(request.out, root, environ, asked, subject=outcome.subject)
     for note in outcome.notes:
         sys.stdout.write(f"{note}\n")
     sys.stdout.flush()

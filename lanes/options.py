@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ from lanes.bundle import MAX_SHARDS
 from lanes.errors import UsageError
 from lanes.live_run import DEFAULT_BUDGET_USD, MAX_ATTEMPTS, LiveWish, parse_budget
 from lanes.local_table import LOCAL_NAME
-from lanes.policy import LOCAL_ENVIRONMENT, LanePolicy
+from lanes.policy import LANES, LOCAL_ENVIRONMENT, LanePolicy
 from lanes.project import load_project
 
 OUT = Path("reports") / "out"
@@ -37,6 +38,27 @@ def build_parser(command: str, description: str, example: str) -> Parser:
     parser = Parser(prog=f"lanes {command}", description=description, epilog=f"example: {example}", allow_abbrev=False)
     parser.add_argument("--out", default=str(OUT), metavar="DIR", help=f"where evidence lies, {OUT} by default")
     parser.add_argument("--root", default=".", metavar="DIR", help="the project's root, this folder")
+    return parser
+
+
+def build_run_parser(environ: Mapping[str, str]) -> Parser:
+    """Build the parser of `lanes run`; what it does not know is pytest's."""
+    parser = build_parser(
+        "run", "Run one lane; options it does not know go to pytest.", "lanes run unit lanes/unit/wire -x"
+    )
+    add = parser.add_argument
+    add("lane", metavar="LANE", help=f"one of {', '.join(LANES)}")
+    add("-n", dest="workers", default=environ.get("LANE_WORKERS") or "0", metavar="N", help="worker processes, or auto")
+    add("--shard", default="1/1", metavar="I/N", help="run part I of N")
+    add("--run-id", default=None, metavar="ID", help="what this run is called; the same for every part of one run")
+    add("--require-live", action="store_true", help="exit 4 when a claim has no live proof")
+    add("--require-depth", choices=("D2", "D3"), default="D2", help="fail when the guard does not reach that deep")
+    add("--strict", action="store_true", help="flaky, stale and unclassified skips fail too")
+    add("--target", default=None, metavar="NAME", help="real: one provider of lanes/providers.toml; all with a key")
+    add("--model", default=None, metavar="NAME", help="real: a model of the table in place of the usual one")
+    add("--attempts", default=None, metavar="N", help="real: try each test N times, passed or not, and show the rate")
+    add("--budget-usd", default=None, metavar="USD", help=f"real: spend no more, {DEFAULT_BUDGET_USD} by default")
+    add("--no-board", action="store_true", help="leave the evidence and fold no board: for others to do so")
     return parser
 
 

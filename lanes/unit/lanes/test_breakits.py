@@ -246,7 +246,7 @@ def ran(make_project: Callable[[str], object]) -> Ran:
         pytest.param(
             "did-not-build",
             "did not build",
-            "5 passed; not run; 5 passed",
+            "5 passed; nothing ran; 5 passed",
             "module shop.tills does not load: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
             id="74",
         ),
@@ -604,6 +604,10 @@ def test_a_copy_is_lent_the_bytecode_of_unedited_files_alone(tmp_path: Path, nam
         "test_doors.cpython-311-pytest-9.0.2.pyc",
     ):
         (held / file).write_bytes(b"code of " + os.fsencode(lender.root))
+    drawn_from = Path(".hypothesis") / "constants"
+    (lender.root / drawn_from).mkdir(parents=True)
+    for file in ("532afe026d6f95aa", ".tmp-being-written"):
+        (lender.root / drawn_from / file).write_text("[18]", "utf-8")
 
     lend_bytecode(lender, copy, {"shop/tills.py"})
 
@@ -611,5 +615,6 @@ def test_a_copy_is_lent_the_bytecode_of_unedited_files_alone(tmp_path: Path, nam
     assert sorted(path.name for path in lent.iterdir()) == sorted(
         ["doors.cpython-311.pyc", "tills_open.cpython-311.pyc", *lent_too]
     ), "bytecode was lent for other files"
+    assert [path.name for path in (copy.root / drawn_from).iterdir()] == ["532afe026d6f95aa"]
     for file in lent_too:
         assert (lent / file).read_bytes() == b"code of " + os.fsencode(copy.root), "it names the place of the lender"

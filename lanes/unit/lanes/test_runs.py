@@ -229,6 +229,28 @@ def test_shards_split_the_items_and_agree_on_the_whole_list(project) -> None:
     assert len(first.header.expected) == 12
 
 
+def test_a_run_without_a_board_leaves_its_evidence_and_its_own_exit_code_for_others_to_fold(project) -> None:
+    project.write("lanes/unit/test_a.py", PASSING)
+    passed = project.run("run", "unit", "--no-board")
+    has_board = (project.root / "reports" / "out" / "board.json").exists()
+    folded = project.run("report")
+    project.write("lanes/unit/test_b.py", "def test_fails(): assert not 1\n")
+    failed = project.run("run", "unit", "--no-board")
+
+    assert (passed.exit_code, has_board, failed.exit_code) == (0, False, 1)
+    assert "Claims" not in passed.stdout
+    assert "unit" in folded.stdout
+    assert (project.root / "reports" / "out" / "board.json").is_file(), "the report folds what was left"
+
+
+@pytest.mark.parametrize("wish", ["--strict", "--require-live"])
+def test_a_run_without_a_board_cannot_be_asked_to_judge_one(project, wish: str) -> None:
+    refused = project.run("run", "unit", "--no-board", wish)
+
+    assert (refused.exit_code, refused.stderr.count("[USAGE]")) == (2, 1)
+    assert "--no-board leaves nothing that --strict or --require-live could judge" in refused.stderr
+
+
 def test_a_shard_that_no_item_fell_to_is_no_failure_and_an_empty_lane_stays_one(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING)
     (project.root / "lanes" / "replay").mkdir(parents=True)
