@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from harness.capabilities.span import Span, choose_span, message_tokens, surface_tokens
+from harness.capabilities.span import Span, choose_span, message_tokens, possible_spans, surface_tokens
 from harness.capabilities.summary import PLUGIN, Summary, ask_summary, summary_request
 from harness.errors import HarnessError, UsageError
 from harness.log.events import (
@@ -18,9 +18,11 @@ from harness.log.events import (
     CompactionStart,
     CompactionSummary,
     EndSeed,
+    InboxSpliced,
     Replace,
     RequestConfig,
     RequestHeader,
+    StepEnd,
     TurnStart,
     UserMessage,
 )
@@ -50,6 +52,17 @@ def open_compaction(log: SessionLog) -> CompactionStart | None:
     return start.payload if isinstance(start.payload, CompactionStart) else None
 
 
+def spans_at_end(log: SessionLog, occasion: str) -> tuple[Span, ...]:
+    """The spans one of which a compaction takes that begins at the end of this log, the shortest first.
+
+    Under pressure the limit decides which. No log holds it, only that it was reached; else there is one, or none.
+    """
+    if occasion == "pressure":
+        return possible_spans(log, (surface_tokens(log) + _claimed_tokens(log)) // KEPT_SHARE)
+    span = choose_span(log, _kept_by_default(log))
+    return () if span is None else (span,)
+
+
 class Compaction:
     """The compactions of one session.
 
@@ -77,7 +90,7 @@ class Compaction:
 
     async def shrink(self, overflow: Overflow) -> None:
         """After a request that was too long: compact if that makes it shorter; else nothing changes."""
-        await self._contained("overflow", overflow.cancel, self._kept_by_default())
+        await self._contained("overflow", overflow.cancel, _kept_by_default(self._log))
 
     async def compact(self, occasion: Occasion, cancel: CancelSignal, keep_tokens: int | None = None) -> Outcome:
         """Replace the oldest part of the surface by a summary; the end of the surface of that many tokens stays."""
@@ -90,7 +103,7 @@ class Compaction:
                 fix="wait for its end",
                 code="COMPACTION_RUNNING",
             )
-        span = choose_span(log, self._kept_by_default() if keep_tokens is None else keep_tokens)
+        span = choose_span(log, _kept_by_default(log) if keep_tokens is None else keep_tokens)
         route = _last_route(log)
         if span is None or route is None or not self._is_worth_it(occasion, span):
             return "nothing"
@@ -152,9 +165,6 @@ class Compaction:
         claimed = sum(message_tokens(message) for message in proposal.messages)
         return surface_tokens(self._log) + claimed >= limit
 
-    def _kept_by_default(self) -> int:
-        return surface_tokens(self._log) // KEPT_SHARE
-
     def _is_worth_it(self, occasion: Occasion, span: Span) -> bool:
         """Under pressure, whether the span is a good part of what is too much; tools and system text cannot shrink."""
         return occasion != "pressure" or self._limit is None or span.tokens >= self._limit // WORTH_SHARE
@@ -164,6 +174,25 @@ class Compaction:
         if end is None or turn is None or end.seq < turn.seq:
             return False
         return isinstance(end.payload, CompactionEnd) and end.payload.outcome != "done"
+
+
+def _kept_by_default(log: SessionLog) -> int:
+    return surface_tokens(log) // KEPT_SHARE
+
+
+def _claimed_tokens(log: SessionLog) -> int:
+    """How long is what was taken out of the inbox for a step that has not begun."""
+    sent: dict[MessageId, int] = {}
+    claimed = 0
+    began = log.last(TurnStart, StepEnd)
+    for event in log.without_chunks():
+        payload = event.payload
+        if not isinstance(payload, InboxSpliced):
+            continue
+        sent.update((message.id, message_tokens(message)) for message in payload.inserted)
+        if began is not None and event.seq > began.seq:
+            claimed += sum(sent.get(item.id, 0) for item in payload.removed if item.fate == "claimed")
+    return claimed
 
 
 def _last_route(log: SessionLog) -> RequestConfig | None:
@@ -181,5 +210,7 @@ def _wording(summary: str, last_request: Message | None) -> str:
 
 
 def _reason_of(error: Exception) -> str:
-    text = f"{error.what} [{error.error_code}]" if isinstance(error, HarnessError) else render_chain(error)
-    return text[:MAX_REASON_CHARACTERS]
+    """Why, in words; a code stands whole at the end, for a replay tells by it whether the model was asked."""
+    if isinstance(error, HarnessError):
+        return f"{error.what[:MAX_REASON_CHARACTERS]} [{error.error_code}]"
+    return render_chain(error)[:MAX_REASON_CHARACTERS]

@@ -5,7 +5,7 @@ Room: pure; compaction asks. A cut never parts a tool call from its result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.log.events import AssistantMessage, CompactionEnd, Event
@@ -28,6 +28,8 @@ CHARACTERS_PER_TOKEN = (
 IMAGE_TOKENS = 1000  # between what providers charge for a small and for a large picture
 FEWEST_NODES = 2  # a single message gives way to a summary of itself, and nothing is won
 
+_Node = tuple[int, Message | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -46,21 +48,49 @@ class Span:
 
 def choose_span(log: SessionLog, keep_tokens: int) -> Span | None:
     """The span that leaves the longest end of at most keep_tokens, or None when nothing may be cut."""
+    nodes, sizes = _nodes_of(log)
+    for cut, tail in _cuts_of(nodes, sizes):
+        if tail <= keep_tokens:
+            return _span_up_to(nodes, sizes, cut)
+    return None
+
+
+def possible_spans(log: SessionLog, most_tokens: int) -> tuple[Span, ...]:
+    """Every span that choose_span gives for some number of tokens up to that one, the shortest first."""
+    nodes, sizes = _nodes_of(log)
+    spans: list[Span] = []
+    fewer_than = most_tokens + 1
+    for cut, tail in _cuts_of(nodes, sizes):
+        if tail < fewer_than:
+            spans.append(_span_up_to(nodes, sizes, cut))
+            fewer_than = tail
+    return tuple(spans)
+
+
+def _nodes_of(log: SessionLog) -> tuple[list[_Node], list[int]]:
+    """What the model sees, node by node, and how long each is in tokens."""
     nodes = [(seq, message_of(log[seq])) for seq in log.surface()]
-    sizes = [0 if message is None else message_tokens(message) for _, message in nodes]
+    return nodes, [0 if message is None else message_tokens(message) for _, message in nodes]
+
+
+def _cuts_of(nodes: Sequence[_Node], sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The positions where a span may end, in order, each with the tokens of what stands behind it."""
     tail, before = sum(sizes), 0
     for cut in balanced_cuts([message for _, message in nodes]):
         tail -= sum(sizes[before:cut])
         before = cut
-        if tail <= keep_tokens and cut >= FEWEST_NODES:
-            taken = nodes[:cut]
-            return Span(
-                tuple(seq for seq, _ in taken),
-                tuple(message for _, message in taken if message is not None),
-                sum(sizes[:cut]),
-                _last_request(nodes, cut),
-            )
-    return None
+        if cut >= FEWEST_NODES:
+            yield cut, tail
+
+
+def _span_up_to(nodes: Sequence[_Node], sizes: Sequence[int], cut: int) -> Span:
+    taken = nodes[:cut]
+    return Span(
+        tuple(seq for seq, _ in taken),
+        tuple(message for _, message in taken if message is not None),
+        sum(sizes[:cut]),
+        _last_request(nodes, cut),
+    )
 
 
 def balanced_cuts(messages: Sequence[Message | None]) -> tuple[int, ...]:
@@ -123,7 +153,7 @@ def _all_tokens(usage: Usage) -> int:
     return usage.input_tokens + (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0) + usage.output_tokens
 
 
-def _last_request(nodes: Sequence[tuple[int, Message | None]], cut: int) -> Message | None:
+def _last_request(nodes: Sequence[_Node], cut: int) -> Message | None:
     """The user's last message, when it stands before the cut."""
     for at in range(len(nodes) - 1, -1, -1):
         message = nodes[at][1]

@@ -7,8 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.capabilities.compaction import MAX_REQUEST_CHARACTERS, open_compaction
-from harness.errors import UsageError
+from harness.capabilities.compaction import (
+    MAX_REASON_CHARACTERS,
+    MAX_REQUEST_CHARACTERS,
+    open_compaction,
+    spans_at_end,
+)
+from harness.capabilities.summary import summary_request
+from harness.errors import ProviderError, UsageError
 from harness.log.events import (
     Cause,
     CompactionEnd,
@@ -19,13 +25,14 @@ from harness.log.events import (
     UserMessage,
 )
 from harness.log.json_form import event_from_json, event_to_json
+from harness.log.session_log import SessionLog
 from harness.loop.scope import CancelScope
 from harness.model.call import CancelSignal
 from harness.model.chunks import Usage
 from harness.model.messages import MessageId, PluginSource, text_of
 from lanes.unit.capabilities.shortened import WORDS, Shortened, between_brackets
-from lanes.unit.loop.rig import Rig, message, texts, tool
-from lanes.unit.loop.scripted_model import Gated, Hang, calls, failing, open_text, text
+from lanes.unit.loop.rig import ROUTE, Rig, message, texts, tool
+from lanes.unit.loop.scripted_model import Gated, Hang, Throw, calls, failing, open_text, text
 
 Make = Callable[..., Rig]
 OVERFLOW = "CONTEXT_WINDOW_EXCEEDED"
@@ -302,6 +309,56 @@ async def test_a_host_that_cancels_the_task_leaves_a_closed_bracket(make_rig: Ma
     with pytest.raises(asyncio.CancelledError):
         await by_hand
     assert short.brackets == ["start manual", "end cancelled"]
+
+
+# What the log says of a request that led to no summary
+
+
+def asked_by_the_log(short: Shortened) -> list[bool]:
+    """For each span that the log allows, whether the last summary that was asked for is of it."""
+    log = short.rig.log
+    start = log.last(CompactionStart)
+    assert start is not None
+    assert isinstance(start.payload, CompactionStart)
+    before = SessionLog(log.header, clock=lambda: 0)
+    for event in log[: start.seq]:
+        before.restore(event)
+    spans = spans_at_end(before, start.payload.reason)
+    (asked,) = short.model.requests
+    return [summary_request(ROUTE, span.messages).messages == asked.messages for span in spans]
+
+
+@pytest.mark.parametrize("limit", [200, 300, 520])
+@pytest.mark.parametrize("prompt", ["two", WORDS * 4], ids=["short", "long"])
+async def test_under_pressure_the_log_names_the_span_among_those_that_its_length_allows(
+    make_rig: Make, limit: int, prompt: str
+) -> None:
+    short = Shortened(make_rig, *[text(WORDS)] * 5, summaries=[failing("SERVER")] * 9, limit=None)
+    for _ in range(4):
+        await short.rig.run(WORDS[:80])
+    short.compaction._limit = limit
+    await short.rig.run(prompt)
+    assert short.brackets == ["start pressure", "end failed: scripted SERVER [SERVER]"]
+    assert asked_by_the_log(short).count(True) == 1
+
+
+async def test_by_hand_and_after_an_overflow_the_log_names_the_one_span(make_rig: Make) -> None:
+    hand = Shortened(make_rig, *[text(WORDS)] * 3, summaries=[failing("SERVER")])
+    for prompt in ("one", "two", "three"):
+        await hand.rig.run(prompt)
+    assert await hand.rig.agent.run_maintenance(manual(hand)) == "failed"  # type: ignore[arg-type] # as above
+    long = Shortened(make_rig, *[text(WORDS)] * 3, failing(OVERFLOW), summaries=[failing("SERVER")])
+    for prompt in ("one", "two", "three", "four"):
+        await long.rig.run(prompt)
+    assert (hand.brackets[0], asked_by_the_log(hand)) == ("start manual", [True])
+    assert (long.brackets[0], asked_by_the_log(long)) == ("start overflow", [True])
+
+
+async def test_the_code_of_a_failure_stands_whole_behind_words_that_are_cut(make_rig: Make) -> None:
+    reply = Throw(ProviderError("w" * 9000, code="SERVER"))
+    short = Shortened(make_rig, text(WORDS), text("b"), summaries=[reply], limit=100)
+    await short.rig.run("one", "two")
+    assert short.brackets[1] == f"end failed: {'w' * MAX_REASON_CHARACTERS} [SERVER]"
 
 
 # Summaries of summaries

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.capabilities.span import balanced_cuts, choose_span, message_tokens, surface_tokens
+from harness.capabilities.span import balanced_cuts, choose_span, message_tokens, possible_spans, surface_tokens
 from harness.log.events import (
     AssistantChunk,
     AssistantMessage,
@@ -105,6 +105,15 @@ def test_the_longest_end_that_fits_stays() -> None:
     log = log_of(user("a" * 40), says(TextBlock("b" * 40)), user("c" * 40), says(TextBlock("d" * 40)))
     kept = {keep: choose_span(log, keep) for keep in (0, 10, 19, 20, 21, 100)}
     assert {keep: span and len(span.seqs) for keep, span in kept.items()} == {0: 4, 10: 3, 19: 3, 20: 2, 21: 2, 100: 2}
+
+
+@given(st.lists(st.integers(0, 3), max_size=7), st.integers(0, 12))
+def test_the_possible_spans_are_those_that_some_number_of_tokens_chooses(sizes: list[int], most: int) -> None:
+    log = log_of(
+        *(user("w" * 4 * size) if at % 2 else says(TextBlock("w" * 4 * size)) for at, size in enumerate(sizes))
+    )
+    chosen = [choose_span(log, keep) for keep in range(most, -1, -1)]
+    assert list(possible_spans(log, most)) == [span for span in dict.fromkeys(chosen) if span is not None]
 
 
 def test_a_single_message_is_no_span() -> None:
