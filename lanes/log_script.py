@@ -18,7 +18,7 @@ from harness.log.load import scan
 from harness.model.chunks import ReasoningDelta, TextDelta, ToolCallDelta, UsageChunk
 from lanes.errors import UsageError
 from lanes.options import Parser
-from lanes.recorded_calls import FINISH_WORDS, RecordedCall, derive_calls
+from lanes.recorded_calls import FINISH_WORDS, RecordedCall, derive_calls, line_of
 from lanes.recorded_script import script_usage
 from mock_provider.recording.decoding import Turn, read_turn
 from mock_provider.recording.exchanges import Clean
@@ -85,9 +85,17 @@ def _turns(log: Path) -> list[Turn]:
         found = scan(data, clock=lambda: 0)
     except HarnessError as error:
         raise UsageError(error.what, where=str(log), expected="a session log") from None
-    calls = derive_calls(tuple(found.log), found.log.header.seed_length or 0, str(log))
+    calls = derive_calls(tuple(found.log), found.log.header.seed_length or 0, str(log), data)
     if not calls:
         raise UsageError("no model call is in it", where=str(log), expected="a session that asked a model")
+    for call in calls:
+        if call.others:
+            raise UsageError(
+                f"what the {call.name} was to sum up is not in the log, for it came to nothing",
+                where=f"{log}, line {line_of(data, call.seq)}, data.reason",
+                expected="requests that follow from the log",
+                fix="write the script of another session, or by hand",
+            )
     return [_turn(number, call) for number, call in enumerate(calls, start=1)]
 
 

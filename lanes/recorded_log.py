@@ -115,7 +115,7 @@ def _read_session(data: bytes, where: str) -> SessionRecord:
     begin = header.seed_length or 0
     if begin > len(events):
         raise _damaged(where, f"it inherited {begin} events and holds {len(events)}")
-    calls = derive_calls(events, begin, where)
+    calls = derive_calls(events, begin, where, data)
     if not calls:
         raise _damaged(where, "no model call is recorded")
     return SessionRecord(where, header, events, calls)

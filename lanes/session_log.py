@@ -94,7 +94,7 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
         digest = digest_of(canonical_json(body))
         for track in self._tracks:
             call, transport = track.next, track.transport
-            if call is not None and transport is not None and not diff_json(call.body, body):
+            if call is not None and transport is not None and not _difference(call, body):
                 track.cursor += 1
                 return await self._play(call, transport, request, digest)
         return self._miss(body, digest)
@@ -159,7 +159,7 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
             count = sum(self.cursors)
             arrived = f"request {len(self.answers) + 1} arrived, {count} answers are recorded"
             return f"{self.recording.name}: {arrived} [CASSETTE_EXHAUSTED]"
-        found = [(diff_json(call.body, body), track) for track, call in could]
+        found = [(_difference(call, body), track) for track, call in could]
         lines, track = min(found, key=lambda each: len(each[0]))
         shown = "\n".join(f"  {line}" for line in [*self._elsewhere(body), *lines][:SHOWN_LINES])
         return f"{track.entry(track.cursor)}: sent body differs from the recorded one [CASSETTE_MISS]\n{shown}"
@@ -169,7 +169,7 @@ class SessionLogPlayer(httpx.AsyncBaseTransport):
             f"it equals {track.entry(at)}: the order changed, or it came once more"
             for track in self._tracks
             for at, call in enumerate(track.record.calls)
-            if not diff_json(call.body, body)
+            if not _difference(call, body)
         ][:1]
 
     def _note(self, request: str, answer: str | None, status: int) -> None:
@@ -202,6 +202,11 @@ class _RetoldStream(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._source.aclose()
+
+
+def _difference(call: RecordedCall, body: Json) -> list[str]:
+    """How a request differs from the nearest that the log implies for a call; empty when it is one of them."""
+    return min((diff_json(each, body) for each in call.bodies()), key=len)
 
 
 def _retold(error: httpx.TransportError, call: RecordedCall) -> httpx.TransportError:

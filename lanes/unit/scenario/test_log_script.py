@@ -41,6 +41,17 @@ def test_steps_say_what_they_were_asked_and_what_was_answered() -> None:
     assert (len(written["steps"]), last["expect"]["messages"]) == (5, 10)
 
 
+def test_a_summary_that_may_have_been_of_several_spans_is_named(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in logs_of("compact-fails")[0].read_text(encoding="utf-8").splitlines()]
+    first, second = [row["data"]["message"]["content"][0] for row in rows if row["type"] == "tool/result"][:2]
+    first["content"], second["content"] = second["content"], first["content"]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        script_of_logs([path])
+    assert caught.value.where == f"{path}, line 30, data.reason"
+
+
 def test_a_request_that_failed_is_an_error_in_the_script() -> None:
     written = yaml.safe_load(script_of_logs(logs_of("retry-then-success")))
     kinds = [next(iter(part)) for step in written["steps"] for part in step["reply"]]

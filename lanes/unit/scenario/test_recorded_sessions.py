@@ -6,11 +6,13 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from lanes.errors import CassetteError
+from lanes.recorded_calls import line_of
 from lanes.recorded_log import load_recorded_session
 from lanes.session_log import SessionLogPlayer
 
@@ -266,15 +268,146 @@ def test_a_family_that_is_not_whole_is_named(
     assert (caught.value.error_code, message in str(caught.value)) == (code, True)
 
 
-def test_a_compaction_without_a_summary_cannot_be_replayed_and_says_so(tmp_path: Path) -> None:
-    folder = copied("compact-history", tmp_path)
+# Compactions that came to nothing
+
+
+def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
     path = folder / "session.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    at = next(index for index, row in enumerate(rows) if row.get("type") == "compaction/summary")
-    rows[at] = {**rows[at], "type": "compaction/note", "ignorable": True}
+    change(rows)
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
-    with pytest.raises(CassetteError, match="has no summary") as caught:
+
+def end_with(outcome: str) -> Callable[[list[dict[str, Any]]], object]:
+    def change(rows: list[dict[str, Any]]) -> None:
+        (end,) = [row for row in rows if row["type"] == "compaction/end"]
+        end["data"]["outcome"] = outcome
+
+    return change
+
+
+def lose_the_end(rows: list[dict[str, Any]]) -> None:
+    (end,) = [row for row in rows if row["type"] == "compaction/end"]
+    end.update(type="compaction/note", ignorable=True)
+
+
+def swap_results(rows: list[dict[str, Any]]) -> None:
+    """The long file first: both what stands before the second step and what stands behind it may be summed up then."""
+    first, second = [row["data"]["message"]["content"][0] for row in rows if row["type"] == "tool/result"][:2]
+    first["content"], second["content"] = second["content"], first["content"]
+
+
+def test_a_compaction_that_failed_is_a_failed_call_before_the_step_that_went_on() -> None:
+    ((*_, second, summary, third, last),) = endings("compact-fails")
+
+    assert (second[:2], summary, third[:2], last[:2]) == (
+        ("turn 1 step 2", "answered"),
+        ("summary at seq 28", "failed", "SERVER"),
+        ("turn 1 step 3", "answered"),
+        ("turn 1 step 4", "answered"),
+    )
+
+
+async def test_the_request_of_a_failed_compaction_is_compared_and_answered_with_its_failure() -> None:
+    player = SessionLogPlayer(LOGS / "compact-fails", begun=(2,))
+    call = player.recording.sessions[0].calls[2]
+    body = json.loads(json.dumps(call.body))
+    body["messages"][1]["content"] += "!"
+
+    missed = await send(player, body)
+    refused = await send(player, call.body)
+
+    assert (missed.status_code, refused.status_code, "no summaries today" in refused.text) == (400, 503, True)
+    assert player.cursors == (3,)
+    assert player.misses[0].startswith(
+        "cassettes/session-logs/compact-fails/session.jsonl, entry 3 (summary at seq 28): sent body differs"
+    )
+
+
+async def test_each_span_that_a_failed_compaction_may_have_taken_is_let_through_and_no_other(tmp_path: Path) -> None:
+    folder = copied("compact-fails", tmp_path)
+    rewrite(folder, swap_results)
+    call = SessionLogPlayer(folder).recording.sessions[0].calls[2]
+    bodies: list[Any] = list(call.bodies())
+
+    answers = [(await send(SessionLogPlayer(folder, begun=(2,)), body)).status_code for body in bodies]
+
+    shorter, longer = (body["messages"][1]["content"] for body in bodies)
+    assert (answers, longer.startswith(shorter), shorter == longer) == ([503, 503], True, False)
+    bodies[0]["messages"][1]["content"] = longer[: len(shorter) + 1]
+    assert (await send(SessionLogPlayer(folder, begun=(2,)), bodies[0])).status_code == 400
+
+
+async def test_a_compaction_that_was_cancelled_is_an_unfinished_call(tmp_path: Path) -> None:
+    folder = copied("compact-fails", tmp_path)
+    rewrite(folder, end_with("cancelled"))
+    with pytest.raises(CassetteError, match=r"call 3 of session 0 \(summary at seq 28\) did not come to its end"):
+        load_recorded_session(folder)
+    write_override(folder, {"version": 1, "calls": [{**HANG, "call": 3}]})
+
+    ((*_, summary, _, _),) = [session.calls for session in load_recorded_session(folder).sessions]
+
+    assert (summary.name, summary.ending, summary.chunks) == ("summary at seq 28", "unfinished", ())
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        pytest.param(end_with("done"), "line 31, data.outcome", "'done' does not tell", id="done-without-a-summary"),
+        pytest.param(end_with("failed"), "line 31, data.outcome", "'failed' does not tell", id="no-reason"),
+        pytest.param(
+            end_with("failed: RuntimeError: boom"), "line 31, data.outcome", "does not tell whether", id="no-code"
+        ),
+        pytest.param(
+            end_with("failed: could not write: No space left on device [LOG_WRITE_FAILED]"),
+            "line 31, data.outcome",
+            "the log itself could not be written [LOG_WRITE_FAILED]",
+            id="full-disk",
+        ),
+        pytest.param(
+            end_with("failed: another writer holds this log [LOG_BUSY]"),
+            "line 31, data.outcome",
+            "the log itself could not be written [LOG_BUSY]",
+            id="other-writer",
+        ),
+        pytest.param(lose_the_end, "line 30, data.compactionId", "has no end", id="no-end"),
+    ],
+)
+def test_a_compaction_that_no_replay_can_repeat_is_named_by_file_line_and_field(
+    change: Callable[[list[dict[str, Any]]], object], place: str, message: str, tmp_path: Path
+) -> None:
+    folder = copied("compact-fails", tmp_path)
+    rewrite(folder, change)
+
+    with pytest.raises(CassetteError) as caught:
         load_recorded_session(folder)
 
-    assert caught.value.error_code == "CASSETTE_UNREPLAYABLE"
+    assert (caught.value.error_code, caught.value.where) == (
+        "CASSETTE_UNREPLAYABLE",
+        f"cassettes/session-logs/compact-fails/session.jsonl, {place}",
+    )
+    assert message in caught.value.what
+
+
+def test_a_compaction_before_there_was_anything_to_sum_up_is_named(tmp_path: Path) -> None:
+    folder = copied("compact-history", tmp_path)
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        bracket = [row for row in rows if row["type"] in ("compaction/start", "compaction/end")]
+        data = {"compactionId": "early"}
+        rows[1] = {**bracket[0], "seq": 0, "data": {**data, "reason": "manual"}}
+        rows[2] = {**bracket[1], "seq": 1, "data": {**data, "outcome": "cancelled"}}
+
+    rewrite(folder, change)
+
+    with pytest.raises(CassetteError) as caught:
+        load_recorded_session(folder)
+
+    assert (caught.value.error_code, caught.value.where[-20:]) == ("CASSETTE_UNREPLAYABLE", "line 3, data.outcome")
+
+
+def test_a_line_is_told_by_the_events_before_it_also_when_some_are_packed() -> None:
+    rows = [{"type": "session"}, {"type": "text-chunks", "seq0": 0}, {"type": "step/end", "seq": 3}]
+    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    assert [line_of(data, seq) for seq in range(4)] == [2, 2, 2, 3]
