@@ -203,14 +203,16 @@ async def test_AC13_a_cancel_while_pictures_are_saved_waits_for_the_write_and_qu
     number = bench.prompt(session, PICTURE)
     await saving.reached.wait()
     bench.cancel(session)
-    await asyncio.sleep(0)
-    unanswered = bench.sink.frames
+    await until(lambda: bench.bridge._sessions[bench.agent(session).id].slot.was_cancelled)
+    for _ in range(100):  # steps of the loop, many more than an answer takes
+        await asyncio.sleep(0)
+    too_early = [frame for frame in bench.sink.frames if frame.get("id") == number]
     saving.gate.set()
     answer = await bench.answer(number)
     log = bench.agent(session).log
     await bench.leave()
+    assert too_early == [], "answered while the picture was being written"
     assert (stop(answer), len(log), len(bench.pictures())) == ("cancelled", 0, 1)
-    assert not any(frame.get("id") == number for frame in unanswered)
 
 
 async def test_a_cancel_while_the_route_is_looked_up_stores_nothing(
