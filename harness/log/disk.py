@@ -21,6 +21,13 @@ LOCK_ATTEMPTS = 4  # a reader that looks whether a lock is held holds it for som
 LOCK_PAUSE_S = 0.005
 
 
+_MENDS = {
+    errno.EROFS: "make the file system writable again",
+    errno.EDQUOT: "free space within the quota of the user",
+    errno.EFBIG: "raise the limit on the size of files",
+}
+
+
 class Disk:
     """The four calls that can fail in the middle; everything else here is built from them."""
 
@@ -205,6 +212,8 @@ class LogFile:
             write_all(self._disk, self._fd, data)
             self._disk.sync(self._fd)
         except OSError as error:
+            if os.fstat(self._fd).st_size == self.size:
+                raise unwritten(error, self.path) from error  # a read-only file system would refuse an undoing, too
             try:
                 self._disk.truncate(self._fd, self.size)
                 self._disk.sync(self._fd)
@@ -214,11 +223,7 @@ class LogFile:
                     where=str(self.path),
                     fix=f"close the program, free space and cut the file to {self.size} bytes",
                 ) from error
-            raise LogWriteError(
-                f"could not write: {error.strerror or error}",
-                where=str(self.path),
-                fix="free space or mend the disk; what was not written is kept and tried again",
-            ) from error
+            raise unwritten(error, self.path) from error
         self.size += len(data)
 
     def _check_untouched(self) -> None:
@@ -238,6 +243,16 @@ class LogFile:
         if self._fd is not None:
             fd, self._fd = self._fd, None
             os.close(fd)
+
+
+def unwritten(error: OSError, path: Path) -> LogWriteError:
+    """The error for a batch that the disk refuses to take, with what mends that refusal."""
+    return LogWriteError(
+        f"could not write: {error.strerror or error}",
+        where=str(path),
+        fix=f"{_MENDS.get(error.errno or 0, 'free space or mend the disk')}; "
+        "what was not written is kept and tried again",
+    )
 
 
 def open_plain(path: Path, flags: int) -> int:

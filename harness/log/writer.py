@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import LogBusyError, LogError, LogWriteError
-from harness.log.disk import Disk, Lock, LogFile
+from harness.log.disk import Disk, Lock, LogFile, unwritten
 from harness.log.events import Event
 from harness.log.load import encode_events, encode_header
 from harness.log.session_log import SessionLog
@@ -145,10 +145,23 @@ class SessionWriter:
             self._write = write = loop.create_future()
             write.add_done_callback(self._write_over)
             if self._broken is None:
-                self._thread.submit(self._write_pending, len(self.log), loop, write)
+                self._hand_over(loop, write)
             else:
                 write.set_exception(self._broken)
         return self._write
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, write: asyncio.Future[None]) -> None:
+        try:
+            self._thread.submit(self._write_pending, len(self.log), loop, write)
+        except RuntimeError as error:  # it ended when the session was closed, or the system gives no further thread
+            failure = LogWriteError(
+                f"nobody writes it any more: {error}",
+                where=str(self.path),
+                expected="events that are stored before the session is closed",
+                fix="resume the session in a new process; what is not on disk yet is lost when this one ends",
+            )
+            failure.__cause__ = error
+            self._settle(write, failure)
 
     def _write_over(self, write: asyncio.Future[None]) -> None:
         """Go on with what came meanwhile; what failed waits for an event or a flush, or a full disk would spin us."""
@@ -182,11 +195,7 @@ class SessionWriter:
             write.set_exception(failure)
 
     def _refused(self, error: OSError) -> LogWriteError:
-        failure = LogWriteError(
-            f"could not write: {error.strerror or error}",
-            where=str(self.path),
-            fix="free space or mend the disk; what was not written is kept and tried again",
-        )
+        failure = unwritten(error, self.path)
         failure.__cause__ = error
         return failure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import threading
 
 import pytest
@@ -388,6 +389,53 @@ async def test_a_log_whose_last_write_failed_takes_nothing_more(bench, make):
         await writer.close()
     with pytest.raises(LogError, match="LOG_CLOSED"):
         writer.log.append(EndSeed())
+
+
+async def test_what_a_closed_writer_could_not_store_is_named_at_every_later_flush(bench, make):
+    writer = await bench.writer()
+    writer.log.append(TurnStart(1))
+    bench.disk.faults = [("sync", 0)]
+    with pytest.raises(LogWriteError):
+        await writer.close()
+    for _ in range(2):
+        with pytest.raises(LogWriteError, match="nobody writes it any more") as caught:
+            await asyncio.wait_for(writer.flush(), 10)
+        assert caught.value.where == str(writer.path)
+
+
+MENDS = {
+    errno.ENOSPC: "free space or mend the disk",
+    errno.EIO: "free space or mend the disk",
+    errno.EROFS: "make the file system writable again",
+    errno.EDQUOT: "free space within the quota of the user",
+    errno.EFBIG: "raise the limit on the size of files",
+}
+
+
+@pytest.mark.parametrize(("number", "mend"), MENDS.items(), ids=map(errno.errorcode.get, MENDS))
+async def test_a_disk_that_takes_nothing_and_cuts_nothing_is_told_with_what_mends_it(bench, make, number, mend):
+    writer = await bench.writer()
+    writer.log.append(TurnStart(1))
+    await writer.flush()
+    before, write, truncate = writer.path.read_bytes(), bench.disk.write, bench.disk.truncate
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    bench.disk.write = bench.disk.truncate = refuse
+    writer.log.append(TurnStart(2))
+    with pytest.raises(LogWriteError) as caught:
+        await writer.flush()
+    assert (caught.value.what, caught.value.where, caught.value.fix) == (
+        f"could not write: {os.strerror(number)}",
+        str(writer.path),
+        f"{mend}; what was not written is kept and tried again",
+    )
+    assert writer.path.read_bytes() == before
+    bench.disk.write, bench.disk.truncate = write, truncate
+    await writer.flush()
+    assert bench.stored(writer) == list(writer.log)
+    await writer.close()
 
 
 async def test_close_lets_go_even_when_the_last_write_fails(bench, make):
