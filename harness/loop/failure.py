@@ -1,11 +1,12 @@
 """Turn whatever was raised into the failure a log can hold.
 
-Room: pure; the driver and the attempt ask. What a provider said of itself is kept, everything else is UNKNOWN.
+Room: pure; the driver and the attempt ask. What a provider said of itself is kept, and the name of what keeps a session
+log from being written; everything else is UNKNOWN.
 """
 
 from __future__ import annotations
 
-from harness.errors import ProviderError
+from harness.errors import LogError, ProviderError
 from harness.log.events import Cause, TurnReason
 from harness.model.chunks import Failure, Finish
 
@@ -27,7 +28,16 @@ def failure_of(error: BaseException) -> Failure:
             provider_retry_after_ms=error.retry_after_ms if (error.retry_after_ms or 0) > 0 else None,
             request_id=error.request_id,
         )
+    if isinstance(error, LogError):
+        return Failure(_told(error), error.error_code)
     return Failure(render_chain(error), "UNKNOWN")
+
+
+def _told(error: LogError) -> str:
+    """Where, what, and what to do, on one line; the code stands beside it."""
+    head = f"{error.where}: {error.what}" if error.where else error.what
+    parts = [head, *(f"{name}: {text}" for name, text in (("expected", error.expected), ("fix", error.fix)) if text)]
+    return "; ".join(parts)
 
 
 def render_chain(error: BaseException) -> str:

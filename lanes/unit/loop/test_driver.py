@@ -21,7 +21,7 @@ from harness.log.inbox import Fate, fate_of
 from harness.loop.decide import Enter, Reject
 from harness.loop.hooks import Hooks, StepProposal, TurnStopping
 from harness.loop.prompt import Section
-from harness.model.chunks import Finish
+from harness.model.chunks import Failure, Finish
 from harness.model.messages import MessageId, text_of
 from lanes.unit.loop.rig import Rig, message, output, texts, tool
 from lanes.unit.loop.scripted_model import Gated, calls, failing, open_text, text
@@ -331,8 +331,7 @@ async def test_P10_a_flush_that_fails_before_the_request_means_no_request_and_no
     await rig.run("hi")
     assert rig.model.requests == []
     assert rig.outcomes == ["error"]
-    assert rig.reasons[0].failure is not None
-    assert "LOG_WRITE_FAILED" in rig.reasons[0].failure.message
+    assert rig.reasons[0].failure == Failure("session.jsonl: the disk is full", "LOG_WRITE_FAILED")
     assert rig.shape[-2:] == ["step/end", "turn/end"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import ProviderError
+from harness.errors import LogBusyError, LogError, LogWriteError, ProviderError
 from harness.log.events import Cause, TurnReason
 from harness.loop.failure import TURN_TIMEOUT, failure_of, finish_for, render_chain, stopped
 from harness.model.chunks import Failure, Finish
@@ -29,6 +29,17 @@ def test_facts_of_a_provider_are_kept_when_valid_and_dropped_when_not() -> None:
     assert failure_of(good) == Failure("slow down", "RATE_LIMIT", 429, 5, "r")
     bad = ProviderError("", code="SERVER", status=1000, retry_after_ms=-5)
     assert failure_of(bad) == Failure("SERVER", "SERVER")
+
+
+def test_a_log_that_cannot_be_written_keeps_its_code_its_place_and_what_to_do() -> None:
+    full = LogWriteError("could not write: No space left on device", where="session.jsonl", fix="free space")
+    full.__cause__ = OSError(28, "No space left on device")
+    taken = LogBusyError("another writer holds this log", expected="one writer")
+    assert failure_of(full) == Failure(
+        "session.jsonl: could not write: No space left on device; fix: free space", "LOG_WRITE_FAILED"
+    )
+    assert failure_of(taken) == Failure("another writer holds this log; expected: one writer", "LOG_BUSY")
+    assert failure_of(LogError("gone", code="LOG_CLOSED")) == Failure("gone", "LOG_CLOSED")
 
 
 def test_an_aborted_failure_is_an_aborted_finish() -> None:
