@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.assemble import Assembled, assemble
 from harness.capabilities.chance import fresh_ids
 from harness.capabilities.live_agents import LiveAgents
-from harness.errors import HarnessError, SessionNotFoundError, UsageError
+from harness.errors import HarnessError, LogError, SessionNotFoundError, UsageError
 from harness.log.attachments import AttachmentStore
 from harness.log.events import Cause, RequestHeader
 from harness.log.store import SessionStore
@@ -363,6 +363,9 @@ class AcpBridge:
             case UsageError():
                 detail = f"{error.where}: {error.what}" if error.where else error.what
                 return RpcError(INVALID_PARAMS, f"Invalid params: {detail}")
+            case LogError():
+                self._say(str(error))
+                return RpcError(INTERNAL_ERROR, f"Internal error: {error}")
             case HarnessError():
                 self._say(str(error))
                 return RpcError(INTERNAL_ERROR, f"Internal error: [{error.error_code}]")

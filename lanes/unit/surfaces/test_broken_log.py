@@ -145,6 +145,26 @@ async def test_the_acp_server_answers_the_prompt_with_what_befell_the_log(
     assert answer["message"].endswith(f"  fix: {fault.fix}")
 
 
+@pytest.mark.parametrize("surface", ["sdk", "acp"])
+async def test_a_log_that_cannot_even_begin_is_answered_with_code_place_and_remedy(
+    surface: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "sessions"
+    root.write_text("in the way")
+    bench = SdkBench(tmp_path) if surface == "sdk" else AcpBench(tmp_path)
+    if isinstance(bench, SdkBench):
+        refused = await bench.prompt("a")
+    else:
+        await bench.initialize()
+        refused = await bench.ask("session/new", cwd=str(bench.work), mcpServers=[])
+    await bench.leave()
+    said = (
+        f"{root}: the log cannot be opened for writing: Not a directory [LOG_WRITE_FAILED]\n"
+        "  fix: look at the owner and mode of it and of the folders above it, and whether the disk is full or read-only"
+    )
+    assert (refused["code"], refused["message"].removeprefix("Internal error: ")) == (-32603, said)
+
+
 async def test_a_log_that_can_be_written_again_holds_the_code_of_what_befell_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +205,7 @@ def test_the_program_on_a_disk_that_takes_no_more_names_log_and_remedy(tmp_path:
             cwd=tmp_path,
             env={
                 **kept,
+                "PYTHONDONTWRITEBYTECODE": "1",  # a compiled file that the limit cuts off would break later imports
                 "HOME": str(tmp_path),
                 "HARNESS_SESSION_ROOT": str(tmp_path / "sessions"),
                 "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
