@@ -19,11 +19,13 @@ import httpx
 from harness.assemble import Assembled, assemble
 from harness.errors import HarnessError, LogError
 from harness.log.events import Cause, Event, ReasonKind, TurnReason
+from harness.log.fold import open_turn
 from harness.log.interval import final_text, finish_reason, fold_usage
 from harness.log.json_form import encode_line, event_to_json
 from harness.log.model_form import JsonDict, usage_to_json
 from harness.log.session_log import SessionLog
 from harness.log.writer import SessionWriter
+from harness.loop.agent import Agent
 from harness.model.messages import Message, SessionId, TextBlock, UserSource
 from harness.settings import Settings
 from harness.surfaces.progress import one_line, progress_line
@@ -213,7 +215,7 @@ class _Headless:
         self._stop.finishing = True
         if self._output_problem is not None:
             raise self._output_problem
-        return await self._report(log, first_seq, is_durable=is_durable)
+        return await self._report(assembled.agent, first_seq, is_durable=is_durable)
 
     async def _print_events(self, printer: _EventPrinter) -> None:
         """Print events as they come; when nobody reads them any more, nobody waits for the work either."""
@@ -257,8 +259,9 @@ class _Headless:
             return False
         return True
 
-    async def _report(self, log: SessionLog, first_seq: int, *, is_durable: bool) -> int:
+    async def _report(self, agent: Agent, first_seq: int, *, is_durable: bool) -> int:
         """Print what the interval amounts to; returns the exit code."""
+        log = agent.log
         events = log.since(first_seq)
         text = final_text(events, first_seq)
         reason = finish_reason(events, first_seq)
@@ -274,6 +277,9 @@ class _Headless:
             ending = "no turn ran" if reason is None else f"the turn ended {reason.kind}"
             self._say(f"{self._stop.text}; {ending}")
             return self._stop.exit_code
+        if agent.failures and open_turn(log) is not None:
+            self._say(f"the turn could not be ended: {one_line(str(agent.failures[0]))}")
+            return EXIT_FAILED
         if reason is None:
             self._say("no turn ran")
         elif reason.kind != "completed":

@@ -145,6 +145,21 @@ async def test_the_acp_server_answers_the_prompt_with_what_befell_the_log(
     assert answer["message"].endswith(f"  fix: {fault.fix}")
 
 
+GONE = "nothing more once its writer let go of the file fix: resume the session to go on with it"
+
+
+async def test_a_turn_whose_writer_is_gone_did_run_and_is_told_so_with_exit_1(bench: Bench) -> None:
+    made: list[Assembled] = []
+
+    async def let_go() -> None:
+        await made[0].writer.close()
+
+    outcome = await bench.run(FIRST, on_hold=let_go, hook=made.append)
+    (line,) = outcome.err.splitlines()
+    assert (outcome.exit_code, line.startswith("harness: the turn could not be ended: session session-")) == (1, True)
+    assert line.endswith(f" can be added, the session was closed [LOG_CLOSED] expected: {GONE}")
+
+
 @pytest.mark.parametrize("surface", ["sdk", "acp"])
 async def test_a_log_that_cannot_even_begin_is_answered_with_code_place_and_remedy(
     surface: str, tmp_path: Path
