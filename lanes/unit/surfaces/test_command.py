@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from lanes.unit.surfaces.hangups import hear_hangups
 from lanes.unit.surfaces.scripted import Reply, Script, say, served, use
 
 ROOT = Path(__file__).parents[3]
@@ -41,6 +42,7 @@ class Command:
             [sys.executable, "-m", "harness", *arguments],
             cwd=self.work,
             env=self.environment,
+            preexec_fn=hear_hangups,
             **{**given, **options},
         )
 

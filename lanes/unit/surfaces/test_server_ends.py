@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lanes.unit.surfaces.hangups import hear_hangups, ignore_hangups
 from lanes.unit.surfaces.scripted import Script, say, served
 
 ROOT = Path(__file__).parents[3]
@@ -23,14 +24,13 @@ HELLO = {
 }
 
 
-def ignore_hangups() -> None:
-    """What nohup does before it starts a program."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
 @contextmanager
 def program(
-    folder: Path, base_url: str, *arguments: str, before: Callable[[], None] | None = None, stdin: int = subprocess.PIPE
+    folder: Path,
+    base_url: str,
+    *arguments: str,
+    before: Callable[[], None] = hear_hangups,
+    stdin: int = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The command as a process on three pipes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HARNESS_", "OPENAI_"))}
