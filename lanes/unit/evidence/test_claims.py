@@ -170,7 +170,7 @@ def test_two_claims_of_one_id_are_told_with_both_places() -> None:
     assert caught.value.where == "lanes/claims.toml:16, field 'id'"
 
 
-def test_edge34_a_test_that_names_an_unknown_claim_is_told_the_nearest_one() -> None:
+def test_status_34_a_test_that_names_an_unknown_claim_is_told_the_nearest_one() -> None:
     claims = parse_claims(GOOD)
 
     with pytest.raises(ClaimsError) as caught:

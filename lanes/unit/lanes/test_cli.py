@@ -60,14 +60,6 @@ def test_a_mistake_is_said_in_words(
     assert (streams.out, message in streams.err) == ("", True)
 
 
-def test_lane_11_nothing_is_accepted_in_ci(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-
-    assert main(["accept"]) != 0
-
-    assert "not accepted in CI" in capsys.readouterr().err
-
-
 def test_a_report_fails_when_a_required_lane_left_nothing(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING)
     project.run("run", "unit")
@@ -180,17 +172,6 @@ def test_a_command_in_the_wrong_place_says_so_and_leaves_nothing(
     streams = capsys.readouterr()
     assert (code, streams.out, message in streams.err, "Traceback" in streams.err) == (2, "", True, False)
     assert list(outside.iterdir()) == []
-
-
-def test_lane_11_nothing_is_accepted_for_another_tree_than_the_one_at_hand(
-    outside: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (outside / "lanes" / "snapshot" / "expected").mkdir(parents=True)
-
-    code = main(["accept"])
-
-    assert (code, "[OTHER_COPY]" in capsys.readouterr().err) == (2, True)
-    assert list((outside / "lanes" / "snapshot" / "expected").iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [["run", "unit"], ["report"]], ids=["run", "report"])

@@ -75,30 +75,6 @@ def columns(live: LiveCopy) -> set[str]:
     return {each["id"] for each in live.board["columns"]}
 
 
-def test_status_30_a_rejected_key_blocks_every_claim_after_one_request(live: LiveCopy) -> None:
-    live.stand_in.be("rejects")
-
-    ended = live.run("--require-live", HTTPS_PROXY="http://127.0.0.1:1")
-
-    assert (ended.exit_code, len(live.stand_in.requests)) == (4, 1)
-    assert reasons(live) == [("blocked", "credential-rejected")] * 3
-    assert [live.cell("journey.fix-test", column)["words"].partition(":")[0] for column in (COLUMN, "real")] == [
-        "blocked",
-        "not run",
-    ]
-    assert "stand-in: blocked (credential-rejected): the provider answered 401 [PREFLIGHT]" in ended.stdout
-    assert "HTTPS_PROXY" in next(line for line in ended.stdout.splitlines() if line.startswith("not used, "))
-    assert not any(line.startswith("journey") and "passed" in line for line in ended.stdout.splitlines())
-
-
-def test_status_31_a_quota_that_ends_half_way_leaves_what_was_finished_and_blocks_the_rest(live: LiveCopy) -> None:
-    live.stand_in.be("well", good_for=5, then="spent")  # the preflight, one whole journey, and one request of the next
-
-    ended = live.run()
-
-    assert (ended.exit_code, reasons(live)) == (0, [("blocked", "quota"), ("blocked", "quota"), ("passed", "")])
-
-
 def test_attempts_are_a_sample_whose_rate_stands_in_the_cell(live: LiveCopy) -> None:
     live.stand_in.be("well", fails_at=frozenset({2}))
 

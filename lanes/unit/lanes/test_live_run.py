@@ -12,6 +12,7 @@ from lanes.budget import RUN, Ask
 from lanes.claims import Claim, Claims
 from lanes.errors import UsageError
 from lanes.live_run import (
+    PREFLIGHT_FILE,
     LiveRun,
     LiveTarget,
     LiveWish,
@@ -20,11 +21,14 @@ from lanes.live_run import (
     load_live_run,
     parse_budget,
     part_limits,
+    stopped,
     why_no_key,
     why_spent,
     write_live_run,
 )
 from lanes.providers import load_providers
+from lanes.spool import write_document
+from lanes.trouble import Trouble
 
 PROVIDERS = load_providers()
 KEYS = {"DEEPSEEK_API_KEY": "sk-canary-1", "OPENAI_API_KEY": "sk-canary-2"}
@@ -56,6 +60,14 @@ def test_status_28_29_without_a_usable_key_nobody_is_asked_and_the_reason_is_tol
     environ: dict[str, str], words: str
 ) -> None:
     assert (chosen(LiveWish(), environ), words in why_no_key(environ, PROVIDERS)) == ([], True)
+
+
+def test_status_30_a_provider_that_turned_the_key_away_before_the_first_test_is_asked_no_more(tmp_path: Path) -> None:
+    found = {"one": {"code": "credential-rejected", "text": "401"}, "two": {"code": "", "text": ""}}
+    write_document(tmp_path / PREFLIGHT_FILE, found)
+
+    assert stopped(tmp_path, "one") == Trouble("credential-rejected", "401")
+    assert stopped(tmp_path, "two") is None
 
 
 def test_the_key_of_another_provider_is_none_for_the_one_that_was_named() -> None:

@@ -67,34 +67,6 @@ def test_lane_72_evidence_of_another_lane_is_not_touched_by_the_search_for_a_key
     assert (ended.exit_code, after) == (0, before)
 
 
-def test_guard_05_a_child_that_tries_after_its_test_has_ended_fails_the_lane_and_names_the_test(project) -> None:
-    project.write(
-        "lanes/unit/test_child.py",
-        "import subprocess, sys, os\n"
-        "CHILD = '''\n"
-        "import socket, sys\n"
-        "sys.stdin.read()\n"
-        "try:\n"
-        "    socket.getaddrinfo('example.com', 80)\n"
-        "except Exception:\n"
-        "    pass\n"
-        "'''\n"
-        "HELD = []\n"
-        "def test_leaves_a_child():\n"
-        "    HELD.append(subprocess.Popen([sys.executable, '-c', CHILD], stdin=subprocess.PIPE))\n"
-        "def test_zz_next():\n"
-        "    HELD[0].communicate()\n",
-    )
-
-    ended = project.run("run", "unit")
-
-    assert ended.exit_code == 3
-    assert (
-        "lanes/unit/test_child.py::test_leaves_a_child, after it had ended: look-up of example.com refused"
-        in ended.stderr
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "exit_code"),
     [
@@ -159,16 +131,6 @@ def test_a_test_of_another_lane_is_refused_by_its_folder(project) -> None:
 
     assert (ended.exit_code, project.records("unit")) == (2, {})
     assert "a test outside lanes/unit cannot run in lane 'unit'" in ended.stdout
-
-
-def test_status_34_a_test_bound_to_an_unknown_claim_is_not_collected(project) -> None:
-    project.write("lanes/claims.toml", CLAIM.replace("LANE", "unit"))
-    project.write("lanes/unit/test_a.py", f"import pytest\n@pytest.mark.claim('a.clam')\n{PASSING}")
-
-    ended = project.run("run", "unit")
-
-    assert ended.exit_code == 2
-    assert "claim 'a.clam' is unknown; did you mean 'a.claim'?" in ended.stdout
 
 
 def test_a_test_with_fewer_answers_than_its_claim_asks_for_fails(project) -> None:
@@ -271,31 +233,6 @@ def test_status_35_a_filter_names_what_it_took_out(project) -> None:
     assert [item.node_id for item in header.deselected] == ["lanes/unit/test_a.py::test_passes"]
 
 
-def test_lane_12_two_lanes_at_once_do_not_see_each_other(project) -> None:
-    text = (
-        "import os, socket, pytest\n"
-        "def test_own_place():\n"
-        "    with open(os.environ['HOME'] + '/mark', 'x') as file:\n"
-        "        file.write('here')\n"
-        "def test_tries():\n"
-        "    with pytest.raises(RuntimeError):\n"
-        "        socket.getaddrinfo('LANE.example.com', 80)\n"
-    )
-    for lane in ("unit", "offline"):
-        project.write(f"lanes/{lane}/test_a.py", text.replace("LANE", lane))
-
-    running = [project.start("run", lane) for lane in ("unit", "offline")]
-    told = [process.communicate(timeout=60) for process in running]
-
-    assert [process.returncode for process in running] == [1, 1], told
-    for lane in ("unit", "offline"):
-        records = project.records(lane)
-        assert records["test_own_place"].verdict == "passed"
-        assert [dict(each) for each in records["test_tries"].guard["refusals"]] == [
-            {"what": f"look-up of {lane}.example.com", "tries": 1}
-        ]
-
-
 def test_two_runs_of_one_lane_into_one_place_are_refused(project) -> None:
     project.write("lanes/unit/test_a.py", PASSING)
     lock = project.write("reports/out/locks/unit-1-of-1", "")
@@ -305,19 +242,6 @@ def test_two_runs_of_one_lane_into_one_place_are_refused(project) -> None:
     after = project.run("run", "unit")
 
     assert (during.exit_code, "[LANE_BUSY]" in during.stderr, after.exit_code) == (2, True, 0)
-
-
-def test_lane_10_a_keyless_lane_that_changes_a_tracked_file_fails_and_lists_it(project) -> None:
-    tracked = project.write("tracked.txt", "as it was")
-    project.write("lanes/unit/test_a.py", f"def test_writes():\n    open({str(tracked)!r}, 'w').write('changed')\n")
-    git = ["git", "-C", str(project.root), "-c", "user.name=n", "-c", "user.email=e@example.com"]
-    for command in (["init", "-q"], ["add", "tracked.txt"], ["commit", "-q", "-m", "start"]):
-        subprocess.run([*git, *command], check=True, capture_output=True)
-
-    ended = project.run("run", "unit")
-
-    assert ended.exit_code == 3
-    assert project.bundle("unit").trailer.breaches == ("tracked.txt is tracked and was changed by the lane",)
 
 
 def test_the_lane_says_on_its_first_lines_who_runs_how_deep(project) -> None:

@@ -668,7 +668,7 @@ def test_a_local_model_has_a_column_of_its_own_and_leaves_the_real_one_empty(evi
     )
 
 
-def test_edge26_a_private_endpoint_never_appears_under_a_vendor(evidence: Evidence) -> None:
+def test_live_26_a_private_endpoint_never_appears_under_a_vendor(evidence: Evidence) -> None:
     endpoint: JsonObject = {"scheme": "https", "host": "10.0.0.5", "port": 443, "path": "/v1/chat"}
     live = evidence.live_record()
     wire = {**live.answers[0]["wire"], "peer_ip": "10.0.0.5", "endpoint": endpoint}  # type: ignore[dict-item]

@@ -159,7 +159,7 @@ def test_the_head_of_the_page_says_of_each_column_in_words_what_was_seen_and_wha
         assert words in told, told
 
 
-def test_edge28_without_a_key_the_real_column_reads_not_run_and_holds_no_tick(evidence: Evidence) -> None:
+def test_status_28_without_a_key_the_real_column_reads_not_run_and_holds_no_tick(evidence: Evidence) -> None:
     board = evidence.fold(
         evidence.bundle(evidence.record()), evidence.bundle(lane="real", not_run_code="no-key", canary_start="")
     )

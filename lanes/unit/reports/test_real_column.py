@@ -132,7 +132,7 @@ def test_S6_every_output_opens_with_the_sentence_and_the_real_column_never_reads
     assert "all tests passed" not in "".join(documents).lower()
 
 
-def test_edge28_without_a_key_the_real_column_of_every_output_says_so(evidence: Evidence) -> None:
+def test_status_28_without_a_key_the_real_column_of_every_output_says_so(evidence: Evidence) -> None:
     keyless = evidence.bundle(evidence.record())
     empty = evidence.bundle(lane="real", not_run_code="no-key", not_run_text="set KEY", canary_start="")
 

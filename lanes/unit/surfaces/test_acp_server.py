@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -522,8 +523,9 @@ async def test_AC32_a_request_right_before_the_end_of_the_input_ends_through_the
 async def test_AC33_a_malformed_line_leaves_the_connection_serving(tmp_path: Path, line: bytes) -> None:
     bench = AcpBench(tmp_path)
     await asyncio.sleep(0)
-    bench.source.send(line + b"\n")
-    answer = await bench.initialize()
+    hello = {"id": 1, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}
+    bench.source.send(line + b"\n" + json.dumps(hello).encode() + b"\n")  # in one piece, so that the line is looked at
+    answer = await bench.answer(1)
     assert (answer["protocolVersion"], len(bench.sink.frames), await bench.leave()) == (1, 1, 0)
 
 
