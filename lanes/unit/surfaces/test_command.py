@@ -38,11 +38,11 @@ class Command:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        given["preexec_fn"] = hear_hangups
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *arguments],
             cwd=self.work,
             env=self.environment,
-            preexec_fn=hear_hangups,
             **{**given, **options},
         )
 
