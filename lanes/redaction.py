@@ -33,12 +33,21 @@ SECRET_NAMES = frozenset(
     }
 )  # fmt: skip
 QUERY_NAMES = SECRET_NAMES | {"key", "sig"}  # in a body `key` is an ordinary word, in an address it is a credential
+_SIGN = r"[A-Za-z0-9._~+/=-]"  # what RFC 6750 lets a bearer token be made of
+_IN_FIELD = (
+    r"(?i:(?<=authorization:)|(?<=authorization: )|(?<=authorization['\"]:['\"])|(?<=authorization['\"]: ['\"]))"
+)
+# "the bearer instruments" is prose: a token has a digit, or capitals where a name spelled InCapitals has none.
+_BEARER = (
+    rf"\b(?i:bearer) (?:(?=[A-Za-z._~+/=-]*[0-9]){_SIGN}{{8,}}|(?={_SIGN}*[a-z][A-Z](?![a-z]{{2}})){_SIGN}{{16,}})"
+    rf"|{_IN_FIELD}(?i:bearer) (?!redacted){_SIGN}{{8,}}"
+)
 KEY_PATTERNS = {
     "an API key": re.compile(r"\bsk-(?:proj-|ant-|or-)?[A-Za-z0-9_-]{20,}"),
     "a forge token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|glpat-[A-Za-z0-9_-]{18,})"),
     "a cloud key": re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35})\b"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----)?"),
-    "a bearer token": re.compile(r"\b(?i:bearer) (?!redacted)[A-Za-z0-9._~+/=-]{8,}"),
+    "a bearer token": re.compile(_BEARER),
 }
 KEY_SHAPES = tuple(pattern.pattern for pattern in KEY_PATTERNS.values())
 # A text without any of these holds nothing of such a shape; looking for them is much cheaper than looking for shapes.

@@ -44,13 +44,21 @@ OPEN_HEADERS = frozenset(
     }
 )
 OPEN_HEADER_PREFIXES = ("x-stainless-",)
+# A word is no token: "a basic understanding" and "the bearer instruments" are what people and models write. Of what RFC
+# 6750 lets a bearer token be made of, one has a digit, or capitals where a name spelled InCapitals has none, or stands
+# after the name of its field; a Basic credential has a digit, or such capitals and the colon of user:password.
+_SIGN = r"[A-Za-z0-9._~+/=-]"
+_CAPITALS = rf"(?={_SIGN}*[a-z][A-Z](?![a-z]{{2}}))"
+_COLON = r"(?=(?:[A-Za-z+/]{4})*(?:O[g-v]|[A-Za-z+/][DTjz][o-r]))"  # as the third of three bytes it has a digit
+_IN_FIELD = r"(?i:(?<=uthorization:)|(?<=uthorization: )|(?<=uthorization['\"]:['\"])|(?<=uthorization['\"]: ['\"]))"
 # Each form with the marks, in lower case, without which it cannot be there: looking for these is far faster.
 # The first letters stand free, so that the search skips to them; the boundary before them is checked on what was found.
 _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    # A word is no token: "a basic understanding" is what people and models write.
-    (("bearer",), re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr]\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{6,}")),
-    (("basic",), re.compile(r"[Bb][Aa][Ss][Ii][Cc]\s+(?=[A-Za-z]*[0-9+/=])[A-Za-z0-9+/=]{8,}")),
-    (("uthorization: bearer ",), re.compile(r"(?<=uthorization: )[Bb][Ee][Aa][Rr][Ee][Rr]\s+[A-Za-z0-9._~+/=-]{6,}")),
+    (("bearer",), re.compile(rf"[Bb][Ee][Aa][Rr][Ee][Rr]\s+(?=[A-Za-z._~+/=-]*[0-9]){_SIGN}{{6,}}")),
+    (("bearer",), re.compile(rf"[Bb][Ee][Aa][Rr][Ee][Rr]\s+{_CAPITALS}{_SIGN}{{16,}}")),
+    (("uthorization",), re.compile(rf"{_IN_FIELD}[Bb][Ee][Aa][Rr][Ee][Rr]\s+{_SIGN}{{6,}}")),
+    (("basic",), re.compile(r"[Bb][Aa][Ss][Ii][Cc]\s+(?=[A-Za-z/]*[0-9+=])[A-Za-z0-9+/=]{8,}")),
+    (("basic",), re.compile(rf"[Bb][Aa][Ss][Ii][Cc]\s+{_CAPITALS}{_COLON}[A-Za-z0-9+/=]{{8,}}")),
     (("sk-",), re.compile(r"sk-[A-Za-z0-9_-]{6,}")),
     (("gho_", "ghp_", "ghs_", "ghu_"), re.compile(r"gh[opsu]_[A-Za-z0-9]{16,}")),
     (("akia",), re.compile(r"AKIA[A-Z0-9]{12,}")),

@@ -41,6 +41,39 @@ def test_keys_are_hidden_by_their_form(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param("Bearer abcdef0123456789", id="digit"),
+        pytest.param("Bearer abcDEfgHIjklMNOpq", id="capitals"),
+        pytest.param("Basic dXNlcjpwYXNz", id="basic"),
+        pytest.param("Basic dXNlcjpwYXNz" + "MTIz", id="basic-digit"),
+    ],
+)
+def test_what_looks_like_a_token_is_hidden_wherever_it_stands(token: str) -> None:
+    assert Redactor().text(f"he sent {token}, and that was all") == f"he sent {MARK}, and that was all"
+
+
+@pytest.mark.parametrize("field", ["Authorization: ", "AUTHORIZATION:", '"authorization": "', "'Authorization':'"])
+def test_after_the_name_of_its_field_a_bearer_token_may_look_like_a_word(field: str) -> None:
+    assert Redactor().text(f"{field}Bearer instruments") == f"{field}{MARK}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "trade in bearer instruments",
+        "Bearer token required",
+        "Bearer authentication, not basic authentication",
+        "the class Bearer AuthenticationMiddleware",
+        "Basic Operations of OpenSource",
+        "basic input/output",
+    ],
+)
+def test_words_after_the_name_of_a_scheme_are_no_token(words: str) -> None:
+    assert Redactor().text(words) == words
+
+
+@pytest.mark.parametrize(
     ("value", "shown"),
     [
         pytest.param({"token": "abcdefgh", "n": 1}, {"token": MARK, "n": 1}, id="by-name"),

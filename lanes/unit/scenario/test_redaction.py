@@ -139,6 +139,37 @@ def test_a_finding_names_the_kind_and_never_the_value(text: str, kind: str) -> N
     assert found == [kind]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("he sent Bearer abcdef0123456789, and", id="digit"),
+        pytest.param("he sent Bearer abcDEfgHIjklMNOpq, and", id="capitals"),
+        pytest.param("Authorization: Bearer instruments", id="field"),
+        pytest.param("AUTHORIZATION:bearer instruments", id="field-in-capitals"),
+        pytest.param("{'Authorization': 'Bearer instruments'}", id="field-of-a-dictionary"),
+    ],
+)
+def test_what_looks_like_a_bearer_token_or_stands_in_its_field_is_removed_and_found(text: str) -> None:
+    redactor = Redactor()
+
+    assert (redactor.findings(text), redactor.findings(redactor.text(text))) == (["a bearer token"], [])
+    assert "redacted" in redactor.text(text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "trade in bearer instruments",
+        "Bearer token required",
+        "Bearer authentication, not basic authentication",
+        "the class Bearer AuthenticationMiddleware",
+        "Authorization: Bearer redacted",
+    ],
+)
+def test_words_after_the_name_of_a_scheme_are_no_token(words: str) -> None:
+    assert (Redactor().text(words), Redactor().findings(words)) == (words, [])
+
+
 def test_ordinary_words_are_no_finding() -> None:
     text = '{"max_tokens": 100, "usage": {"prompt_tokens": 3}, "key": "value", "task": "sk-mock-main"}'
 
