@@ -65,6 +65,8 @@ def record(wish: Wish) -> int:
             forwarder.seen, facts, forwarder.upstream, names=wish.names, keeps_transient=wish.keeps_transient
         )
     except RecordingError as error:
+        if code:
+            _note(f"the command ended with exit code {code}")
         raise error.at(str(wish.folder)) from None
     store(recording, wish.folder, may_replace=wish.may_replace)
     _note(f"{wish.folder}: {', '.join(recording.files)}: {'; '.join(recording.lines)}")

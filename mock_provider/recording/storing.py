@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mock_provider.dialects.table import BASES
 from mock_provider.errors import RecordingError, UsageError
 from mock_provider.recording.cassette import Facts, compose_cassettes
 from mock_provider.recording.cleaning import Cleaner
@@ -21,6 +22,7 @@ from mock_provider.recording.scripting import compose_script, find_chains
 
 SCRIPT_NAME = "script.yaml"
 CASSETTE_NAME = "cassette.yaml"
+_VARIABLES = tuple(variable for base in BASES for variable in base.variables)
 _OWN_NAMES = re.compile(r"script\.yaml|cassette(-c\d+)?(-\d+)?\.yaml")  # what an earlier recording may have left
 
 
@@ -85,14 +87,14 @@ def compose_recording(
         cleaner.learn(one)
     cleaned = [(one, cleaner.clean(one, upstream)) for one in kept]
     texts = [clean for _, clean in cleaned if clean is not None]
-    lines = [
-        f"{_answers(len(texts))} recorded",
-        *_left_out(len(seen) - len(whole), "did not come to an end"),
-        *_left_out(len(whole) - len(kept), "may pass at another time (--keep-transient keeps it)"),
-        *_left_out(len(kept) - len(texts), "is no text"),
-    ]
+    left_out = {
+        "did not come to an end": len(seen) - len(whole),
+        "may pass at another time (--keep-transient keeps it)": len(whole) - len(kept),
+        "is no text": len(kept) - len(texts),
+    }
+    lines = [f"{_answers(len(texts))} recorded", *_left_out(left_out)]
     if not texts:
-        raise RecordingError("nothing to keep", expected="an answer that came to its end", fix="\n  ".join(lines))
+        raise _nothing(seen, left_out)
     files, problems, more = _compose(texts, facts)
     searched = [(name, cleaner.findings(text)) for name, text in files.items()]
     searched += [(f"answer {one.number}, in fragments", cleaner.findings_in(one)) for one in texts]
@@ -104,12 +106,38 @@ def compose_recording(
     return Recording(files, (*lines, *more), tuple(problems))
 
 
+def _nothing(seen: Sequence[Seen], left_out: Mapping[str, int]) -> RecordingError:
+    """Why there is nothing to keep, and what brings something."""
+    if not seen:
+        return RecordingError(
+            "nothing was recorded: no request came in",
+            expected="one request at least, to the address of this recording",
+            fix="let the program take its base URL from the variable that the recording sets "
+            f"({', '.join(_VARIABLES)}), or give it the address that the recording prints",
+        )
+    failures = dict.fromkeys(one.failure for one in seen if one.failure and not one.status)
+    if all(not one.status for one in seen):
+        requests = "1 request" if len(seen) == 1 else f"{len(seen)} requests"
+        why = f" ({', '.join(failures)})" if failures else ""
+        return RecordingError(
+            f"nothing was recorded: {requests} came in, and none was answered by the provider{why}",
+            expected="a provider that answers at the address behind --upstream",
+            fix="check --upstream, and wait for the answer before the program ends",
+        )
+    cures = ("wait for the whole answer before the program ends", "add --keep-transient", "ask for answers as text")
+    return RecordingError(
+        f"nothing was recorded: {'; '.join(_left_out(left_out))}",
+        expected="an answer as text that came to its end",
+        fix=", or ".join(cure for cure, count in zip(cures, left_out.values(), strict=True) if count),
+    )
+
+
 def _answers(count: int) -> str:
     return "1 answer" if count == 1 else f"{count} answers"
 
 
-def _left_out(count: int, why: str) -> list[str]:
-    return [f"{_answers(count)} left out: {why}"] if count else []
+def _left_out(counts: Mapping[str, int]) -> list[str]:
+    return [f"{_answers(count)} left out: {why}" for why, count in counts.items() if count]
 
 
 def _compose(texts: Sequence[Clean], facts: Facts) -> tuple[dict[str, str], list[str], list[str]]:

@@ -193,5 +193,5 @@ def test_a_secret_that_cannot_be_removed_refuses_the_whole_recording(monkeypatch
 def test_an_answer_that_is_no_text_is_not_kept() -> None:
     one = seen({})
     one.pieces = [(0, b"\xff\x00")]
-    with pytest.raises(RecordingError, match="nothing to keep"):
+    with pytest.raises(RecordingError, match="nothing was recorded: 1 answer left out: is no text"):
         compose_recording([one], FACTS, UPSTREAM)

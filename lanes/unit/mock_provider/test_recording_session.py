@@ -92,12 +92,27 @@ def test_a_command_is_recorded_and_gives_the_exit_code(tmp_path: Path, code: int
     assert [one["request"]["uri"] for one in interactions] == ["http://127.0.0.1/v1/chat/completions"]
 
 
-def test_a_session_without_requests_writes_nothing_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "before"),
+    [
+        pytest.param("", "", id="success"),
+        pytest.param("raise SystemExit(7)", "mock-provider: the command ended with exit code 7\n", id="failure"),
+    ],
+)
+def test_a_session_without_requests_writes_nothing_and_says_what_was_expected_and_how_to_mend_it(
+    tmp_path: Path, program: str, before: str
+) -> None:
     out = tmp_path / "out"
-    with started("--upstream", "http://127.0.0.1:1", "--out", str(out), "--", sys.executable, "-c", "") as process:
+    with started("--upstream", "http://127.0.0.1:1", "--out", str(out), "--", sys.executable, "-c", program) as process:
         _, error = process.communicate(timeout=60)
     assert (process.returncode, out.exists()) == (1, False)
-    assert f"{out}: nothing to keep [RECORDING]" in error
+    assert error == (
+        f"{before}{out}: nothing was recorded: no request came in [RECORDING]\n"
+        "  expected: one request at least, to the address of this recording\n"
+        "  fix: let the program take its base URL from the variable that the recording sets (OPENAI_BASE_URL, "
+        "DEEPSEEK_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL, OLLAMA_HOST, AWS_ENDPOINT_URL_BEDROCK_RUNTIME)"
+        ", or give it the address that the recording prints\n"
+    )
 
 
 @pytest.mark.parametrize(

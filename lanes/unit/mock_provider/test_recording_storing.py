@@ -269,10 +269,48 @@ async def test_a_script_that_would_not_say_the_same_is_not_written_and_the_casse
     assert recording.problems[0].startswith("answer 1: status 400 instead of 200: Invalid value: 'odd'.")
 
 
-def test_nothing_recorded_is_an_error_that_says_what_was_seen() -> None:
+def exchange(number: int, *, status: int = 200, is_complete: bool = True, failure: str = "") -> Seen:
+    one = Seen(number, "POST", "/v1/chat/completions", {}, b"{}", status, is_complete=is_complete, failure=failure)
+    one.pieces = [(0, b"{}")] if status else []
+    return one
+
+
+AGAIN = "wait for the whole answer before the program ends"
+
+
+@pytest.mark.parametrize(
+    ("came", "what", "fix"),
+    [
+        pytest.param([], "no request came in", "let the program take its base URL", id="no-request"),
+        pytest.param(
+            [exchange(1, status=0, is_complete=False, failure="ConnectError")],
+            "1 request came in, and none was answered by the provider (ConnectError)",
+            "check --upstream",
+            id="no-provider",
+        ),
+        pytest.param(
+            [exchange(1, status=0, is_complete=False), exchange(2, status=0, is_complete=False)],
+            "2 requests came in, and none was answered by the provider",
+            "check --upstream",
+            id="left-before-an-answer",
+        ),
+        pytest.param([exchange(1, is_complete=False)], "1 answer left out: did not come to an end", AGAIN, id="cut"),
+        pytest.param(
+            [exchange(1, is_complete=False), exchange(2, status=503)],
+            "1 answer left out: did not come to an end; "
+            "1 answer left out: may pass at another time (--keep-transient keeps it)",
+            f"{AGAIN}, or add --keep-transient",
+            id="transient",
+        ),
+    ],
+)
+def test_nothing_recorded_is_an_error_that_says_what_was_seen_and_how_to_mend_it(
+    came: list[Seen], what: str, fix: str
+) -> None:
     with pytest.raises(RecordingError) as caught:
-        compose_recording([], FACTS, UPSTREAM)
-    assert str(caught.value).splitlines()[0] == "nothing to keep [RECORDING]"
+        compose_recording(came, FACTS, UPSTREAM)
+    assert str(caught.value).splitlines()[0] == f"nothing was recorded: {what} [RECORDING]"
+    assert (caught.value.fix.startswith(fix), bool(caught.value.expected)) == (True, True)
 
 
 def test_a_long_recording_is_more_than_one_cassette() -> None:
