@@ -62,23 +62,23 @@ class LanesError(Exception):
 
 
 class UsageError(LanesError):
-    """The person asked for something that cannot be done as asked."""
-
-    code = "USAGE"
-    exit_code = 2
-
-
-class ClaimsError(UsageError):
-    """The claims file says something it may not say, or a test names a claim that it does not hold.
+    """The person asked for something that cannot be done as asked.
 
     Shape: where several mistakes were found, parts are all of them, and the message is theirs, one after the other.
     """
 
-    code = "CLAIMS"
-    parts: tuple[ClaimsError, ...] = ()
+    code = "USAGE"
+    exit_code = 2
+    parts: tuple[UsageError, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(str(each) for each in self.parts) or super().__str__()
+
+
+class ClaimsError(UsageError):
+    """The claims file says something it may not say, or a test names a claim that it does not hold."""
+
+    code = "CLAIMS"
 
 
 class ScenarioError(LanesError):

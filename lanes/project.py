@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
 
 from lanes.claims import FOLDERS, Claims, load_claims
 from lanes.errors import UsageError
@@ -84,7 +83,7 @@ class Project:
 def load_project(root: Path) -> Project:
     """Read what the project at root says about its lanes; without a table, what this project itself has.
 
-    Raises: UsageError with file, line and field, code PROJECT.
+    Raises: UsageError with file, line and field, code PROJECT; of several mistakes with each, in the order of the file.
     """
     text = _text_of(root)
     try:
@@ -97,7 +96,16 @@ def load_project(root: Path) -> Project:
         return Project(root)
     if not isinstance(table, dict):
         raise UsageError(f"{_TABLE} is no table", where=CONFIGURATION, expected=f"[{_TABLE}]", code="PROJECT")
-    return _Table(root, text, table).project()
+    reader = _Table(root, text, table)
+    project = reader.project()
+    mistakes = reader.mistakes
+    if len(mistakes) > 1:
+        together = UsageError(f"{len(mistakes)} mistakes", where=CONFIGURATION, code="PROJECT")
+        together.parts = tuple(mistakes)
+        raise together
+    if mistakes:
+        raise mistakes[0]
+    return project
 
 
 def claims_of(project: Project) -> Claims:
@@ -137,80 +145,94 @@ def _line_of(text: str, name: str) -> int:
 
 
 class _Table:
-    """The table while it is being checked."""
+    """The table while it is being checked; mistakes are kept, so that all of them are told at once."""
 
     def __init__(self, root: Path, text: str, table: Mapping[str, object]) -> None:
         self._root = root
         self._text = text
         self._table = table
+        self._found: list[tuple[int, UsageError]] = []
+
+    @property
+    def mistakes(self) -> list[UsageError]:
+        """What is wrong with the table, in the order of its lines."""
+        return [mistake for _line, mistake in sorted(self._found, key=lambda each: each[0])]
 
     def project(self) -> Project:
+        """The project as far as it can be read; it is one only where there are no mistakes."""
         for name in self._table:
             if name not in _FIELDS:
                 self._fail(name, f"field {name!r:.80} is unknown{_near(name, _FIELDS)}", f"one of {', '.join(_FIELDS)}")
         package, sources = self._package(), self._paths("sources")
-        if package and sources:
+        has_package, has_sources = bool(self._table.get("package")), bool(self._table.get("sources"))
+        if has_package and has_sources:
             self._fail("sources", "both 'package' and 'sources' are there", "one of them: evidence is about one thing")
-        if not package and not sources:
+        if not has_package and not has_sources:
             expected = 'package = "NAME" for a Python package, or sources = ["FILE or FOLDER", …] for anything else'
             self._fail("package", "nothing says what the evidence is about", expected)
         for source in sources:
-            if not (self._root / source).exists():
+            if not has_package and not (self._root / source).exists():
                 self._fail("sources", f"there is no {source!r} here", "files and folders from the project's root")
         usual = Project(self._root)
-        claims = self._table.get("claims", usual.claims)
         return Project(
             self._root,
             package=package,
             sources=sources,
-            claims=self._path("claims", claims),
+            claims=self._path("claims", self._table.get("claims", usual.claims)) or usual.claims,
             locks=self._paths("locks") if "locks" in self._table else usual.locks,
             folders={**usual.folders, **self._folders()},
             is_declared=True,
         )
 
-    def _fail(self, name: str, what: str, expected: str) -> NoReturn:
-        where = f"{CONFIGURATION}:{_line_of(self._text, name)}, [{_TABLE}] {name:.80}"
-        raise UsageError(what, where=where, expected=expected, code="PROJECT")
+    def _fail(self, name: str, what: str, expected: str) -> None:
+        line = _line_of(self._text, name)
+        where = f"{CONFIGURATION}:{line}, [{_TABLE}] {name:.80}"
+        self._found.append((line, UsageError(what, where=where, expected=expected, code="PROJECT")))
 
     def _package(self) -> str:
         value = self._table.get("package", "")
-        if not isinstance(value, str) or (value and not value.isidentifier()):
-            self._fail("package", f"{value!r:.80} is no name of a package", "the name that is imported, without dots")
-        return value
+        if isinstance(value, str) and (not value or value.isidentifier()):
+            return value
+        self._fail("package", f"{value!r:.80} is no name of a package", "the name that is imported, without dots")
+        return ""
 
     def _paths(self, name: str) -> tuple[str, ...]:
         value = self._table.get(name, [])
         if not isinstance(value, list):
             self._fail(name, f"{value!r:.80} is no list", 'a list of paths, as ["agent", "prompts"]')
-        return tuple(self._path(name, each) for each in value)
+            return ()
+        return tuple(path for each in value if (path := self._path(name, each)))
 
     def _path(self, name: str, value: object) -> str:
+        """The path, in one spelling; empty where it is none."""
         path = PurePosixPath(value) if isinstance(value, str) else None
         if path is None or not path.parts or path.is_absolute() or ".." in path.parts or "\\" in str(value):
             self._fail(name, f"{value!r:.80} is no path inside the project", "a path from the project's root, with '/'")
+            return ""
         return path.as_posix()
 
     def _folders(self) -> dict[str, str]:
         value = self._table.get("folders", {})
         if not isinstance(value, dict):
             self._fail("folders", f"{value!r:.80} is no table", 'a table of lane = "folder"')
+            return {}
         found: dict[str, str] = {}
         for lane, folder in value.items():
             if lane not in LANES:
-                self._fail(
-                    lane, f"lane {lane!r:.80} is unknown{_near(lane, tuple(LANES))}", f"one of {', '.join(LANES)}"
-                )
+                what = f"lane {lane!r:.80} is unknown{_near(lane, tuple(LANES))}"
+                self._fail(lane, what, f"one of {', '.join(LANES)}")
+                continue
             path = self._path(lane, folder)
+            if not path:
+                continue
             for other, taken in found.items():
                 if (
                     path == taken
                     or PurePosixPath(path).is_relative_to(taken)
                     or PurePosixPath(taken).is_relative_to(path)
                 ):
-                    self._fail(
-                        lane, f"{path!r} lies in the folder of lane {other!r}", "a folder of its own for each lane"
-                    )
+                    expected = "a folder of its own for each lane"
+                    self._fail(lane, f"{path!r} lies in the folder of lane {other!r}", expected)
             found[lane] = path
         return found
 

@@ -76,6 +76,33 @@ def test_a_mistake_is_named_with_file_line_and_field(
     assert what in caught.value.what
 
 
+def test_all_mistakes_of_a_table_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = (
+        '[tool.lanes]\npakage = 1\npackage = "a.b"\nsources = ["/a", 2, "b"]\nclaims = "../c"\nlocks = "x"\n'
+        '[tool.lanes.folders]\nunti = "a"\nunit = "a"\noffline = ""\nreal = "a/b"\n'
+    )
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, text)
+
+    missing = '[tool.lanes]\nsources = ["a", "b"]\n'
+    with pytest.raises(UsageError, match=r"there is no 'a' here(.|\n)*there is no 'b' here"):
+        load(tmp_path, missing)
+    found = [(each.where, each.error_code, each.what) for each in caught.value.parts]
+    assert found == [
+        ("pyproject.toml:2, [tool.lanes] pakage", "PROJECT", "field 'pakage' is unknown; did you mean 'package'?"),
+        ("pyproject.toml:3, [tool.lanes] package", "PROJECT", "'a.b' is no name of a package"),
+        ("pyproject.toml:4, [tool.lanes] sources", "PROJECT", "'/a' is no path inside the project"),
+        ("pyproject.toml:4, [tool.lanes] sources", "PROJECT", "2 is no path inside the project"),
+        ("pyproject.toml:4, [tool.lanes] sources", "PROJECT", "both 'package' and 'sources' are there"),
+        ("pyproject.toml:5, [tool.lanes] claims", "PROJECT", "'../c' is no path inside the project"),
+        ("pyproject.toml:6, [tool.lanes] locks", "PROJECT", "'x' is no list"),
+        ("pyproject.toml:8, [tool.lanes] unti", "PROJECT", "lane 'unti' is unknown; did you mean 'unit'?"),
+        ("pyproject.toml:10, [tool.lanes] offline", "PROJECT", "'' is no path inside the project"),
+        ("pyproject.toml:11, [tool.lanes] real", "PROJECT", "'a/b' lies in the folder of lane 'unit'"),
+    ]
+    assert str(caught.value) == "\n".join(map(str, caught.value.parts))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
