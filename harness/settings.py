@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.secret_variables import secret_values, shell_environment
 
 DEFAULT_MAX_STEPS = 50
 DEFAULT_RETRY_BASE_MS = 500
 COMPACT_AT_PERCENT = 80  # of the window: what one more step usually adds still fits
 MAX_SEED_CHARACTERS = 200
 MAX_SHOWN = 200  # characters of a path that is repeated to whoever gave it
-LEAST_SECRET = 8  # as harness.loop.redaction has it
-PLAIN_WORD = 20  # POSTGRES_PASSWORD=postgres is no secret; what is longer than words are is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
     environ = os.environ if environ is None else environ
     flags = flags or Flags()
     provider = _choose_provider(environ, flags)
-    base_url = _first(flags.base_url, environ.get("HARNESS_BASE_URL"), _variable(environ, provider.base_url_variable))
+    base_url = _chosen(flags.base_url, environ, "HARNESS_BASE_URL", provider.base_url_variable)
     base_url = base_url or provider.base_url
     if base_url is None:
         raise UsageError(
@@ -144,7 +143,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
             expected="the base URL of a server that speaks the OpenAI chat format",
             fix="give --base-url URL or set HARNESS_BASE_URL",
         )
-    model = _first(flags.model, environ.get("HARNESS_MODEL")) or provider.model
+    model = _chosen(flags.model, environ, "HARNESS_MODEL") or provider.model
     if model is None:
         raise UsageError("no model chosen", where="--model", fix="give --model NAME or set HARNESS_MODEL")
     api_key = _key(environ, provider)
@@ -154,7 +153,7 @@ def from_environment(environ: Mapping[str, str] | None = None, flags: Flags | No
         provider=provider.name,
         model=model,
         base_url=base_url,
-        dialect=_first(environ.get("HARNESS_DIALECT")) or provider.dialect,
+        dialect=_chosen(None, environ, "HARNESS_DIALECT") or provider.dialect,
         takes_pictures=provider.takes_pictures if declared is None else "image" in declared,
         model_inputs=MODEL_INPUTS.get((provider.name, model)) if declared is None else declared,
         api_key=api_key,
@@ -204,12 +203,30 @@ def _first(*values: str | None) -> str | None:
     return next((value.strip() for value in values if value is not None and value.strip()), None)
 
 
-def _variable(environ: Mapping[str, str], name: str | None) -> str | None:
-    return None if name is None else environ.get(name)
+def _chosen(flag: str | None, environ: Mapping[str, str], *variables: str | None) -> str | None:
+    """What the command line says, else the first of these variables that says something."""
+    told = _first(flag)
+    for name in filter(None, variables):
+        told = told or _first(_text(environ, name))
+    return told
+
+
+def _text(environ: Mapping[str, str], name: str) -> str | None:
+    """What a variable says; folders are not read by it, for a file system may hold any bytes in a name.
+
+    Raises: UsageError for bytes that are no text, which Python hands on as half characters; never with the value.
+    """
+    value = environ.get(name)
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError as error:
+        place = len(error.object[: error.start].encode())
+        raise UsageError(f"not UTF-8 at byte {place}", where=name, expected="text", fix="give it as UTF-8") from None
+    return value
 
 
 def _choose_provider(environ: Mapping[str, str], flags: Flags) -> Provider:
-    asked = _first(flags.provider, environ.get("HARNESS_PROVIDER"))
+    asked = _chosen(flags.provider, environ, "HARNESS_PROVIDER")
     if asked is not None:
         if asked in PROVIDERS:
             return PROVIDERS[asked]
@@ -221,7 +238,7 @@ def _choose_provider(environ: Mapping[str, str], flags: Flags) -> Provider:
             fix="for any other server that speaks the OpenAI chat format, use custom and --base-url",
         )
     for provider in PROVIDERS.values():
-        if _first(environ.get(provider.key_variable), _variable(environ, provider.base_url_variable)):
+        if _first(*(environ.get(name or "") for name in (provider.key_variable, provider.base_url_variable))):
             return provider
     return PROVIDERS["openai"]
 
@@ -239,7 +256,7 @@ def _key(environ: Mapping[str, str], provider: Provider) -> str | None:
 
 def _model_inputs(environ: Mapping[str, str]) -> frozenset[str] | None:
     """What the model is declared to take, for models of other servers; None where nothing is declared."""
-    text = _first(environ.get("HARNESS_MODEL_INPUT"))
+    text = _chosen(None, environ, "HARNESS_MODEL_INPUT")
     if text is None:
         return None
     words = frozenset(word.strip() for word in text.split(","))
@@ -302,7 +319,7 @@ def _expanded(path: str, where: str) -> Path:
 def _retry_base_ms(environ: Mapping[str, str], flags: Flags) -> int:
     if flags.retry_base_ms is not None:
         return flags.retry_base_ms
-    text = _first(environ.get("HARNESS_RETRY_BASE_MS"))
+    text = _chosen(None, environ, "HARNESS_RETRY_BASE_MS")
     if text is None:
         return DEFAULT_RETRY_BASE_MS
     if not re.fullmatch(r"[0-9]{1,7}", text):
@@ -320,7 +337,7 @@ def _compact_at(environ: Mapping[str, str], flags: Flags, context_window: int | 
 def _whole_number(flag: int | None, environ: Mapping[str, str], variable: str, *, least: int) -> int | None:
     if flag is not None:
         return flag
-    text = _first(environ.get(variable))
+    text = _chosen(None, environ, variable)
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < least:
@@ -329,14 +346,14 @@ def _whole_number(flag: int | None, environ: Mapping[str, str], variable: str, *
 
 
 def _allowed_hosts(environ: Mapping[str, str]) -> frozenset[str] | None:
-    text = environ.get("HARNESS_ALLOWED_HOSTS")
+    text = _text(environ, "HARNESS_ALLOWED_HOSTS")
     if text is None:
         return None
     return frozenset(host.strip().lower() for host in text.split(",") if host.strip())
 
 
 def _seed(environ: Mapping[str, str]) -> str | None:
-    seed = environ.get("HARNESS_SEED")
+    seed = _text(environ, "HARNESS_SEED")
     if not seed:
         return None
     if len(seed) > MAX_SEED_CHARACTERS or not seed.isprintable():
@@ -344,49 +361,3 @@ def _seed(environ: Mapping[str, str]) -> str | None:
             "not usable", where="HARNESS_SEED", expected=f"up to {MAX_SEED_CHARACTERS} printable characters"
         )
     return seed
-
-
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:PAT|PASS)(?:_|$)|KEYS?(?:_|$)|TOKENS?(?:_|$)|SECRETS?(?:_|$)|PASSWO?R?D(?:_|$)|PASSPHRASE|CREDENTIALS?|_PWD(?:_|$)",
-    re.IGNORECASE,
-)
-
-
-_KEPT_SETTINGS = frozenset({"HARNESS_SHELL", "HARNESS_ALLOWED_HOSTS"})  # both only restrict what a nested run may do
-
-
-def shell_environment(environ: Mapping[str, str], api_key: str | None) -> Mapping[str, str]:
-    """What a shell command may see of the environment: everything but keys and our own settings.
-
-    Limits: a secret is known by its variable's name or by being the key in use; others cannot be told from ordinary
-    values.
-    """
-    return {
-        name: value
-        for name, value in environ.items()
-        if not _SECRET_NAME.search(name)
-        and (name in _KEPT_SETTINGS or not name.startswith("HARNESS_"))
-        and (api_key is None or api_key not in value)
-    }
-
-
-def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that nothing may write down: those of variables whose names say that they hold a secret.
-
-    Limits: a short value, a plain word, a number and the path of something that is there are no secrets, whatever they
-    are called; taking them out would cut holes into ordinary text.
-    """
-    return tuple(
-        dict.fromkeys(
-            value for name, value in sorted(environ.items()) if _SECRET_NAME.search(name) and _may_be_secret(value)
-        )
-    )
-
-
-def _may_be_secret(value: str) -> bool:
-    if len(value) < LEAST_SECRET or (len(value) < PLAIN_WORD and (value.isalpha() or value.isdigit())):
-        return False
-    try:
-        return not Path(value).expanduser().exists()
-    except (OSError, ValueError, RuntimeError):  # too long for a path, or none at all
-        return True

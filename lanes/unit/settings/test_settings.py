@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
-from harness.settings import PROVIDERS, Flags, Settings, from_environment, secret_values, shell_environment
+from harness.secret_variables import secret_values, shell_environment
+from harness.settings import PROVIDERS, Flags, Settings, from_environment
 
 HOME = {"HOME": "/home/someone"}
 
@@ -102,6 +104,42 @@ def test_a_value_that_cannot_work_is_named_with_its_place(
     with pytest.raises(UsageError) as raised:
         route(environ, flags)
     assert (raised.value.where, says in raised.value.what, raised.value.exit_code) == (where, True, 2)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "HARNESS_PROVIDER",
+        "HARNESS_MODEL",
+        "HARNESS_BASE_URL",
+        "OPENAI_BASE_URL",
+        "HARNESS_DIALECT",
+        "HARNESS_MODEL_INPUT",
+        "HARNESS_CONTEXT_WINDOW",
+        "HARNESS_COMPACT_AT",
+        "HARNESS_DELEGATION_DEPTH",
+        "HARNESS_RETRY_BASE_MS",
+        "HARNESS_ALLOWED_HOSTS",
+        "HARNESS_SEED",
+    ],
+)
+def test_a_variable_that_is_not_utf8_is_named_without_its_value(variable: str) -> None:
+    value = "http://user:pw@é".encode() + b"\xff"
+    with pytest.raises(UsageError) as raised:
+        from_environment({"HOME": "/home/someone", variable: value.decode("utf-8", "surrogateescape")})
+    assert (raised.value.where, raised.value.what) == (variable, "not UTF-8 at byte 17")
+    assert "pw" not in str(raised.value)
+
+
+def test_a_variable_that_is_not_utf8_does_not_matter_where_the_command_line_says_it() -> None:
+    environ = {"HOME": "/home/someone", "HARNESS_MODEL": "\udcff", "HARNESS_COMPACT_AT": "\udcff"}
+    found = from_environment(environ, Flags(model="m", compact_at=5))
+    assert (found.model, found.compact_at) == ("m", 5)
+
+
+def test_a_folder_for_session_logs_may_have_any_bytes_in_its_name() -> None:
+    found = from_environment({"HOME": "/home/someone", "HARNESS_SESSION_ROOT": "/logs/\udcff"})
+    assert os.fsencode(found.session_root) == b"/logs/\xff"
 
 
 def test_a_refused_key_is_never_in_the_message_and_no_key_in_the_representation() -> None:
