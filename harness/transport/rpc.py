@@ -170,9 +170,17 @@ class Peer:
         self._sink.on_failure = self._ended_by
         self._source.start(self._take, self._input_ended)
 
-    async def request(self, method: str, params: JsonObject | None = None, *, timeout_s: float | None = None) -> Json:
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        timeout_s: float | None = None,
+        withdrawal: str | None = None,
+    ) -> Json:
         """Ask the peer and give its result.
 
+        Shape: withdrawal is the notification that names a question whose asker was cancelled before the answer came.
         Units: timeout_s is seconds until the answer is no longer waited for; the peer is not told.
         Raises: RpcError when it answers with an error, CallTimeoutError, ConnectionEndedError.
         """
@@ -189,6 +197,10 @@ class Peer:
             if not (await asyncio.wait({answer}, timeout=timeout_s))[0]:
                 raise CallTimeoutError(f"{method} was not answered within {timeout_s:g} s")
             return answer.result()
+        except asyncio.CancelledError:
+            if withdrawal is not None and not answer.done():
+                self.notify(withdrawal, {"requestId": identity})
+            raise
         finally:
             self._pending.pop(identity, None)
             if answer.done() and not answer.cancelled():

@@ -25,7 +25,7 @@ from harness.model.messages import Json, JsonObject, SessionId
 from harness.settings import MODEL_INPUTS, Settings
 from harness.surfaces.acp.admission import Gate, NotAdmittedError, admit
 from harness.surfaces.acp.capability import Facts, takes_pictures
-from harness.surfaces.acp.permission import answer_of, permission_params
+from harness.surfaces.acp.permission import WITHDRAWN, answer_of, permission_params
 from harness.surfaces.acp.session import AcpSession, Slot
 from harness.surfaces.acp.settlement import Failed, settle
 from harness.surfaces.hosting import Hosted, existing_folder
@@ -94,7 +94,7 @@ class AcpBridge:
             "session/prompt": self._prompt,
             **(self._stored_handlers() if self._options.stored else {}),
         }
-        self.told: Mapping[str, Told] = {"session/cancel": self._cancel, "$/cancel_request": self._cancel_request}
+        self.told: Mapping[str, Told] = {"session/cancel": self._cancel, WITHDRAWN: self._cancel_request}
 
     def _stored_handlers(self) -> Mapping[str, Handler]:
         return {
@@ -338,7 +338,8 @@ class AcpBridge:
         if session is None or session.assembled.agent is not proposal.agent or self._peer is None:
             return GateAnswer("deny", "there is nobody to ask for permission")
         params = permission_params(session.id, proposal.call)
-        asking = asyncio.ensure_future(self._peer.request("session/request_permission", params))
+        question = self._peer.request("session/request_permission", params, withdrawal=WITHDRAWN)
+        asking = asyncio.ensure_future(question)
         cancelled = asyncio.ensure_future(proposal.cancel.wait())
         try:
             await asyncio.wait({asking, cancelled}, return_when=asyncio.FIRST_COMPLETED)
@@ -347,7 +348,7 @@ class AcpBridge:
             return answer_of(asking)
         finally:
             cancelled.cancel()
-            asking.cancel()
+            asking.cancel()  # tells the client before the prompt is answered: whoever answers that runs behind it
 
     # errors
 

@@ -1,7 +1,7 @@
 """Asking the client whether a tool call may run; whatever is not a plain yes is a no.
 
 Room: pure but for the answer that is read; the bridge comes in.
-Source: Agent Client Protocol, version 1, session/request_permission.
+Source: Agent Client Protocol, version 1, session/request_permission and $/cancel_request.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from harness.loop.hooks import GateAnswer
 from harness.model.messages import Json, JsonObject, SessionId, ToolCallBlock
 
 ALLOW, REJECT = "allow-once", "reject-once"
+WITHDRAWN = "$/cancel_request"  # of no capability: whoever cannot act on a method that begins with $/ ignores it
 
 
 def permission_params(session_id: SessionId, call: ToolCallBlock) -> JsonObject:

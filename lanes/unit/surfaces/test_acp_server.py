@@ -394,6 +394,37 @@ async def test_AC27_a_cancel_withdraws_the_question(tmp_path: Path) -> None:
     assert (stop(answer), (bench.work / "a").exists()) == ("cancelled", False)
 
 
+async def test_AC27_a_client_is_told_before_the_end_of_its_prompt_that_its_answer_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    bench = AcpBench(tmp_path, WRITE, say("done"), asks=True)
+    asked = asyncio.Event()
+    bench.permit = lambda params: asked.set()
+    session = await bench.ready()
+    number = bench.prompt(session, words("a"))
+    await asked.wait()
+    bench.cancel(session)
+    await bench.answer(number)
+    question, *then = bench.sink.frames[2:]
+    bench.source.frame(id=question["id"], error={"code": -32800, "message": "Request cancelled"})
+    again = await bench.say(session, "b")
+    await bench.leave()
+    told = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": question["id"]}}
+    assert (question["method"], then[:-1], then[-1]["id"]) == ("session/request_permission", [told], number)
+    assert (stop(again), bench.said) == ("end_turn", [])
+
+
+async def test_AC27_a_question_that_was_answered_is_not_taken_back(tmp_path: Path) -> None:
+    bench = AcpBench(tmp_path, WRITE, say("done"), asks=True)
+    bench.permit = lambda params: {"outcome": {"outcome": "selected", "optionId": "allow-once"}}
+    session = await bench.ready()
+    await bench.say(session, "a")
+    bench.cancel(session)
+    await bench.leave()
+    methods = [frame["method"] for frame in bench.sink.frames if "method" in frame]
+    assert methods == ["session/request_permission", "session/update"]
+
+
 async def test_AC27_a_client_that_goes_while_it_is_asked_allowed_nothing(tmp_path: Path) -> None:
     bench = AcpBench(tmp_path, WRITE, asks=True)
     asked = asyncio.Event()

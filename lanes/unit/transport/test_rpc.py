@@ -224,6 +224,20 @@ async def test_TR10_a_cancelled_call_leaves_nothing() -> None:
     assert (call.cancelled(), ends.peer.pending_calls) == (True, 0)
 
 
+async def test_a_call_that_can_be_withdrawn_says_so_when_it_is_cancelled_and_not_when_it_was_answered() -> None:
+    ends = Ends()
+    calls = [asyncio.ensure_future(ends.peer.request("ask", withdrawal="$/gone")) for _ in range(3)]
+    await asyncio.sleep(0)
+    ends.source.frame(id="own-1", result={})
+    for call in calls[:2]:  # the answer of the first has come, and nobody has looked at it yet
+        call.cancel()
+    await asyncio.wait(set(calls[:2]))
+    ends.source.frame(id="own-2", result={})
+    ends.source.frame(id="own-3", result={"ok": True})
+    assert (await calls[2], ends.peer.pending_calls, ends.notes) == ({"ok": True}, 0, [])
+    assert ends.sink.frames[3:] == [{"jsonrpc": "2.0", "method": "$/gone", "params": {"requestId": "own-2"}}]
+
+
 async def test_TR10_ten_thousand_pending_calls_are_answered_in_any_order_and_leave_nothing() -> None:
     source, sink, numbers = MemorySource(), PartSink(), itertools.count()
     peer = Peer(source, sink, ids=lambda: f"own-{next(numbers)}", report=print)

@@ -20,7 +20,7 @@ RESULTS = {
     "session/close": "CloseSessionResponse",
 }
 REQUESTS = {"session/request_permission": "RequestPermissionRequest"}
-NOTIFICATIONS = {"session/update": "SessionNotification"}
+NOTIFICATIONS = {"session/update": "SessionNotification", "$/cancel_request": "CancelRequestNotification"}
 
 
 def deviations(sent: Sequence[Any], received: Sequence[Any]) -> list[str]:

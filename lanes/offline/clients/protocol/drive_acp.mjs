@@ -13,6 +13,9 @@ const asked = [];
 let answers = [];
 let came;
 const hasCome = new Promise((done) => (came = done));
+let ask;
+const isAsked = new Promise((done) => (ask = done));
+let mayAnswer = Promise.resolve();
 
 const editor = client({ name: "journey" })
   .onNotification(methods.client.session.update, ({ params: { sessionId, update } }) => {
@@ -20,8 +23,10 @@ const editor = client({ name: "journey" })
     words.set(sessionId, (words.get(sessionId) ?? "") + update.content.text);
     came();
   })
-  .onRequest(methods.client.session.requestPermission, ({ params: { toolCall, options } }) => {
+  .onRequest(methods.client.session.requestPermission, async ({ params: { toolCall, options } }) => {
     asked.push(`${toolCall.title}: ${options.map((option) => option.kind).join(" ")}`);
+    ask();
+    await mayAnswer;
     const wanted = answers.shift();
     if (wanted === "cancelled") return { outcome: { outcome: "cancelled" } };
     const { optionId } = options.find((option) => option.kind === wanted);
@@ -100,6 +105,20 @@ const journeys = {
     const stops = [];
     for (const name of ["one", "two", "three"]) stops.push(await line.say(session, text(`Write ${name}.`)));
     return { stops, asked };
+  },
+
+  async "permission withdrawn"(line) {
+    const session = await line.new();
+    answers = ["allow_once"];
+    let answer;
+    mayAnswer = new Promise((done) => (answer = done));
+    const running = line.say(session, text("Write one."));
+    await isAsked;
+    await line.cancel(session);
+    const stop = await running;
+    answer();
+    const after = await line.say(session, text("Still there?"));
+    return { stop, asked, after, later: said(session) };
   },
 
   async "two sessions at once"(line) {

@@ -27,6 +27,9 @@ class Editor(Client):
         self.came = asyncio.Event()
         self.answers: list[str] = []
         self.asked: list[str] = []
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         if update.session_update == "agent_message_chunk" and update.content.type == "text":
@@ -37,6 +40,8 @@ class Editor(Client):
         self, session_id: str, tool_call: Any, options: list[Any], **more: Any
     ) -> RequestPermissionResponse:
         self.asked.append(f"{tool_call.title}: {' '.join(option.kind for option in options)}")
+        self.is_asked.set()
+        await self.may_answer.wait()
         wanted = self.answers.pop(0)
         if wanted == "cancelled":
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -115,6 +120,20 @@ async def permission(line: Line) -> dict[str, Any]:
     return {"stops": stops, "asked": line.editor.asked}
 
 
+async def withdrawn(line: Line) -> dict[str, Any]:
+    """The prompt ends while the question is open; the answer comes late, and is an allowance."""
+    session = await line.new()
+    line.editor.answers = ["allow_once"]
+    line.editor.may_answer.clear()
+    running = asyncio.ensure_future(line.say(session, text_block("Write one.")))
+    await line.editor.is_asked.wait()
+    await line.connection.cancel(session_id=session)
+    stop = await running
+    line.editor.may_answer.set()
+    after = await line.say(session, text_block("Still there?"))
+    return {"stop": stop, "asked": line.editor.asked, "after": after, "later": line.said(session)}
+
+
 async def two(line: Line) -> dict[str, Any]:
     left, right = await line.new(), await line.new()
     working = asyncio.ensure_future(line.say(left, text_block("Work.")))
@@ -131,6 +150,7 @@ JOURNEYS = {
     "image prompt": picture,
     "cancel": cancel,
     "permission": permission,
+    "permission withdrawn": withdrawn,
     "two sessions at once": two,
 }
 

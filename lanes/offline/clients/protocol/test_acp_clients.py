@@ -69,6 +69,16 @@ JOURNEYS = {
         flags=("--ask",),
         files={"one": "one"},
     ),
+    "permission withdrawn": Told(
+        script(_write("one"), step("Still here.", expect={"last_user": "Still there?"})),
+        {
+            "stop": "cancelled",
+            "asked": ["write_file: allow_once reject_once"],
+            "after": "end_turn",
+            "later": "Still here.",
+        },
+        flags=("--ask",),
+    ),
     "two sessions at once": Told(
         script(
             conversations={
