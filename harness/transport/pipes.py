@@ -7,6 +7,7 @@ connectors refuse files and turn a description that is shared with others non-bl
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import queue
 import select
@@ -36,6 +37,9 @@ class DescriptorSource:
 
     Shape: take gets bytes in order, ended gets None at the end of input, or what went wrong; both run in the event
     loop, and neither after close. The descriptor stays open.
+    With a sink for the answers, whoever reads them is watched: one that goes while nothing is written is noticed, too,
+    once all input that had come was read. That is so of a pipe, of a terminal, and of a socket that was closed whole;
+    elsewhere the next write notices it.
     Limits: with a sink for the answers, nothing more is read while max_answers_bytes of them were not taken.
     """
 
@@ -76,6 +80,8 @@ class DescriptorSource:
     ) -> None:
         problem: str | None = None
         poll = select.poll()  # select.select knows no descriptor above 1023, and a big program has them
+        if self._answers is not None:
+            poll.register(self._answers.descriptor, 0)  # asks for nothing: that the other end is gone is told anyway
         poll.register(self._descriptor, select.POLLIN)
         poll.register(self._wake_reader, select.POLLIN)
         while True:
@@ -83,9 +89,15 @@ class DescriptorSource:
             if self._answers is not None:
                 self._answers.wait_below(self._max_answers_bytes, lambda: self._closed)
             try:
-                poll.poll()
+                ready = dict(poll.poll())
                 if self._closed:
                     return
+                if self._answers is not None and self._descriptor not in ready:
+                    poll.unregister(self._answers.descriptor)  # it would be ready for ever
+                    if ready[self._answers.descriptor] & (select.POLLERR | select.POLLHUP):
+                        _call(loop, self._answers.lose_reader)
+                    self._ahead.release()
+                    continue
                 data = os.read(self._descriptor, _READ_BYTES)
             except BlockingIOError:  # somebody else took it first
                 self._ahead.release()
@@ -138,6 +150,11 @@ class DescriptorSink:
         self.on_failure: Callable[[str], None] = _nobody
 
     @property
+    def descriptor(self) -> int:
+        """Where it is written to."""
+        return self._descriptor
+
+    @property
     def queued_bytes(self) -> int:
         """What was put and is not written yet."""
         return self._put - self._written
@@ -161,6 +178,10 @@ class DescriptorSink:
             self._thread.start()
         self._put += len(data)
         self._queue.put(data)
+
+    def lose_reader(self) -> None:
+        """Fail now as the next write would, because its reader was seen to be gone."""
+        self._fail(os.strerror(errno.EPIPE).lower())
 
     async def room(self) -> None:
         """Wait while more than the high water is queued.
@@ -232,6 +253,8 @@ class DescriptorSink:
         self._wake(lambda position: position <= self._written, None)
 
     def _fail(self, problem: str) -> None:
+        if self._problem is not None:
+            return
         self._problem = f"the output cannot be written: {problem}"
         self._wake(lambda _: True, PipeClosedError(self._problem))
         self.on_failure(self._problem)

@@ -128,3 +128,19 @@ def test_an_input_that_cannot_be_read_is_told_and_no_success(wire: str, tmp_path
         _, err = process.communicate(timeout=60)
     os.close(only_written)
     assert (process.returncode, err.decode()) == (1, f"harness {wire}: the input cannot be read: bad file descriptor\n")
+
+
+@pytest.mark.parametrize("wire", ["sdk", "acp"])
+def test_AC29_a_client_that_stops_reading_for_good_ends_its_turn_although_nothing_is_written(
+    wire: str, tmp_path: Path
+) -> None:
+    script = Script([say("partial", hold=0)])
+    with served(script) as base_url, program(tmp_path, base_url, wire) as process:
+        open_turn(process, wire, script)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.wait(30)  # with its input still open, and its model silent
+        err = process.stderr.read()
+    told = f"harness {wire}: the output cannot be written: broken pipe [PIPE_CLOSED]\n"
+    assert (process.returncode, err.decode(), last_reason(tmp_path)) == (0, told, "aborted")

@@ -6,6 +6,8 @@ import asyncio
 import fcntl
 import os
 import resource
+import select
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.transport.pipes import DescriptorSink, DescriptorSource, PipeClosedError
+
+POLL = select.poll
 
 
 @pytest.fixture
@@ -186,6 +190,82 @@ async def test_TR21_a_source_that_waits_for_answers_to_be_read_can_be_closed(pip
     await asyncio.to_thread(read_exactly, reader, 300_000)
     for end in (asking_reader, asking_writer):
         os.close(end)
+
+
+class CountedPoll:
+    """What select.poll gives, with the times it said that something is ready."""
+
+    returned = 0
+
+    def __init__(self) -> None:
+        self._poll = POLL()
+        self.register, self.unregister = self._poll.register, self._poll.unregister
+
+    def poll(self) -> list[tuple[int, int]]:
+        ready = self._poll.poll()
+        CountedPoll.returned += 1
+        return ready
+
+
+async def test_a_reader_that_goes_while_nothing_is_written_is_noticed_once_and_the_input_is_read_on(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = pipe
+    asking_reader, asking_writer = os.pipe()
+    monkeypatch.setattr(select, "poll", CountedPoll)
+    monkeypatch.setattr(CountedPoll, "returned", 0)
+    loop = asyncio.get_running_loop()
+    failed: asyncio.Future[str] = loop.create_future()
+    came: asyncio.Future[bytes] = loop.create_future()
+    sink = DescriptorSink(writer)
+    sink.on_failure = failed.set_result
+    source = DescriptorSource(asking_reader, answers=sink)
+    source.start(came.set_result, lambda problem: None)
+    os.close(reader)
+    problem = await asyncio.wait_for(failed, 10)
+    with pytest.raises(PipeClosedError, match="broken pipe"):
+        sink.put(b"late")
+    os.write(asking_writer, b"more")
+    taken = await asyncio.wait_for(came, 10)
+    looks = CountedPoll.returned
+    await asyncio.to_thread(source.close)
+    assert (problem, taken, looks) == ("the output cannot be written: broken pipe", b"more", 2)
+    for end in (asking_reader, asking_writer):
+        os.close(end)
+
+
+async def test_what_a_client_sent_before_it_went_is_read_to_its_end_first(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    asking_reader, asking_writer = os.pipe()
+    os.write(asking_writer, b"last words")
+    os.close(asking_writer)
+    os.close(reader)
+    told: list[object] = []
+    ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    sink = DescriptorSink(writer)
+    sink.on_failure = told.append
+    source = DescriptorSource(asking_reader, answers=sink)
+    source.start(told.append, ended.set_result)
+    problem = await asyncio.wait_for(ended, 10)
+    await asyncio.to_thread(source.close)
+    assert (told, problem) == ([b"last words"], None)
+    os.close(asking_reader)
+
+
+async def test_a_reader_of_a_socket_that_is_read_from_too_is_heard_to_its_end() -> None:
+    ours, theirs = socket.socketpair()
+    sink = DescriptorSink(ours.fileno())
+    told: list[object] = []
+    ended = asyncio.Event()
+    sink.on_failure = told.append
+    source = DescriptorSource(ours.fileno(), answers=sink)
+    source.start(told.append, lambda problem: ended.set())
+    theirs.send(b"one")
+    theirs.close()
+    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.to_thread(source.close)
+    ours.close()
+    assert told == [b"one"]
 
 
 async def test_TR15_senders_from_many_tasks_never_mix_within_a_piece(pipe: tuple[int, int]) -> None:
