@@ -5,6 +5,7 @@ Room: the item hooks come in while items are collected, before one runs, and wit
 
 from __future__ import annotations
 
+import unittest
 from datetime import date
 
 import pytest
@@ -14,6 +15,7 @@ from lanes.record import EXPECTED_FAILURE
 
 UNDECLARED = "undeclared-failure"
 EXPIRED = "the last day of the expected failure is past"
+_SKIPS = pytest.skip.Exception | unittest.SkipTest
 
 
 def expectation_problem(item: pytest.Item) -> str | None:
@@ -29,19 +31,27 @@ def expectation_problem(item: pytest.Item) -> str | None:
 
 
 def report_problem(
-    item: pytest.Item, report: pytest.TestReport, error: BaseException | None, today: date
+    item: pytest.Item,
+    report: pytest.TestReport,
+    error: BaseException | None,
+    raised: BaseException | None,
+    today: date,
 ) -> tuple[str, str] | None:
-    """Return reason code and text when a report calls a failure a pass, or one that nobody declared expected.
+    """Return reason code and text when a report calls a failure a pass or a skip, or one that nobody declared expected.
 
-    Shape: None when it does neither. What a phase raised is a failure, whatever a hook made of its report. A body that
+    Shape: None when it does none of it. error is what came out of the phase, raised what went into the hooks around it.
+    What a phase raised is a failure, whatever a hook made of it or of its report. A body that
     calls `pytest.xfail`, `unittest.expectedFailure`, and a mark that was added while the test ran are no declarations:
     none of them could fail the day the failure is gone.
     """
-    if report.passed and error is not None:
-        words = f"{type(error).__name__}: {error}".partition("\n")[0]
-        what = f"its {report.when} raised {words:.200}, and a hook called that a pass"
+    first = error if raised is None else raised
+    is_declared = hasattr(report, "wasxfail")
+    is_hidden = report.skipped and not is_declared and raised is not error and not isinstance(raised, _SKIPS | None)
+    if first is not None and (report.passed or is_hidden):
+        words = f"{type(first).__name__}: {first}".partition("\n")[0]
+        what = f"its {report.when} raised {words:.200}, and a hook called that a {'pass' if report.passed else 'skip'}"
         return "overruled", compose_message(what, "OVERRULED", where=item.nodeid, fix="let what fails be a failure")
-    if not hasattr(report, "wasxfail"):
+    if not is_declared:
         return None
     if report.passed:
         return "unexpected-pass", _problem(item, "it was expected to fail and passed")

@@ -22,12 +22,14 @@ from lanes.lane_run import LaneRun
 from lanes.live_run import stop
 from lanes.observation import Blocked, NotRun, Observation, ObservationView
 from lanes.policy import LOCAL_ENVIRONMENT, lane_of_environment
+from lanes.raised import PhaseWitness, take_raised
 from lanes.record import Json, answer_class
 from lanes.spec_ids import spec_ids
 from lanes.spool import COLLECTED_FILE, RefusalReader, UnseenReader, write_document
 from lanes.trouble import CONDITIONS
 
 EVIDENCE_ATTRIBUTE = "lanes_evidence"
+WITNESS_PLUGIN = "lanes-raised"
 
 _OBSERVATION = pytest.StashKey[Observation]()
 _REASON = pytest.StashKey[tuple[str, str]]()  # code and text of why the item has no verdict of its own
@@ -110,6 +112,11 @@ class ItemHooks:
         """Remember what a filter took out."""
         self._filtered.extend(items)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Look at what phases raise from inside of every wrapper of a conftest file: all of those are loaded by now."""
+        session.config.pluginmanager.register(PhaseWitness(), WITNESS_PLUGIN)
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Tell the guard of this process, and of the children it will have, which item runs."""
@@ -136,7 +143,8 @@ class ItemHooks:
         if call.excinfo is not None and isinstance(call.excinfo.value, NotRun | Blocked):
             item.stash[_REASON] = (call.excinfo.value.code, call.excinfo.value.text)
         error = None if call.excinfo is None else call.excinfo.value
-        undeclared = report_problem(item, report, error, datetime.now(UTC).date())
+        raised = take_raised(item, call.when)
+        undeclared = report_problem(item, report, error, raised, datetime.now(UTC).date())
         if undeclared is not None:
             _fail(item, report, *undeclared)
         self._judge(item, report)

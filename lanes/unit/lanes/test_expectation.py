@@ -81,6 +81,118 @@ def test_a_failure_that_a_hook_calls_a_pass_stays_a_failure_in_every_phase(proje
     assert "its call raised ValueError: in its body, and a hook called that a pass [OVERRULED]" in ended.stdout
 
 
+SWALLOWING = {
+    "call": """
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    outcome = yield
+    outcome.force_result(None)
+""",
+    "call-innermost": """
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except ValueError:
+        return None
+""",
+    "function": """
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    try:
+        return (yield)
+    except ValueError:
+        return True
+""",
+    "function-innermost": """
+@pytest.hookimpl(hookwrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem):
+    outcome = yield
+    outcome.force_result(True)
+""",
+    "again": """
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    try:
+        return (yield)
+    except ValueError:
+        pyfuncitem.obj = lambda: None
+        return pyfuncitem.ihook.pytest_pyfunc_call(pyfuncitem=pyfuncitem)
+""",
+    "skip": """
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except ValueError:
+        pytest.skip("not today")
+""",
+}
+ASYNC = """
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+def test_raises(): raise ValueError("in its body")
+@pytest.mark.anyio
+async def test_raises_later(): raise ValueError("in its body")
+def test_passes(): pass
+def test_skips(): pytest.skip("honestly")
+"""
+
+
+@pytest.mark.parametrize("hook", SWALLOWING.values(), ids=SWALLOWING.keys())
+def test_a_failure_that_a_hook_keeps_from_its_report_stays_a_failure(project, hook: str) -> None:
+    """A hook that makes a result of everything hides what is skipped as well."""
+    project.write("lanes/unit/conftest.py", f"import pytest\n{hook}")
+    project.write("lanes/unit/test_a.py", ASYNC)
+
+    ended = project.run("run", "unit")
+
+    found = {name: (record.verdict, record.reason_code) for name, record in project.records("unit").items()}
+    assert found["test_raises"] == found["test_raises_later"] == ("failed", "overruled")
+    assert found["test_passes"] == ("passed", None)
+    assert found["test_skips"][0] == ("failed" if "force_result" in hook else "not run")
+    assert "its call raised ValueError: in its body, and a hook called that a" in ended.stdout
+
+
+BY_NAME = "@pytest.mark.usefixtures('broken_before')\ndef test_setup()"
+PHASES = """
+import pytest
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    try:
+        return (yield)
+    except ValueError:
+        return None
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    except ValueError:
+        return None
+"""
+
+
+def test_a_failure_around_the_test_that_a_hook_keeps_from_its_report_stays_a_failure(project) -> None:
+    project.write("lanes/unit/conftest.py", PHASES)
+    project.write("lanes/unit/test_a.py", RAISING.replace("def test_setup(broken_before)", BY_NAME))
+
+    project.run("run", "unit")
+
+    found = {name: (record.verdict, record.reason_code) for name, record in project.records("unit").items()}
+    assert found == {
+        "test_body": ("failed", None),
+        "test_setup": ("failed", "overruled"),
+        "test_teardown": ("failed", "overruled"),
+        "test_passes": ("passed", None),
+    }
+
+
 BODIES = f"""
 import unittest
 
