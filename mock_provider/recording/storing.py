@@ -124,10 +124,14 @@ def _nothing(seen: Sequence[Seen], left_out: Mapping[str, int]) -> RecordingErro
             expected="a provider that answers at the address behind --upstream",
             fix="check --upstream, and wait for the answer before the program ends",
         )
-    cures = ("wait for the whole answer before the program ends", "add --keep-transient", "ask for answers as text")
+    cures = (
+        "wait for the whole answer before the program ends",
+        "add --keep-transient",
+        "record again, answers that are text",
+    )
     return RecordingError(
         f"nothing was recorded: {'; '.join(_left_out(left_out))}",
-        expected="an answer as text that came to its end",
+        expected="an answer, as text or sound frames, that came to its end",
         fix=", or ".join(cure for cure, count in zip(cures, left_out.values(), strict=True) if count),
     )
 

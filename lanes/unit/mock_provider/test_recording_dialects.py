@@ -159,7 +159,7 @@ async def test_damaged_frames_are_not_kept() -> None:
     forwarder.seen[0].pieces[-1] = (offset, piece[:-1] + bytes((piece[-1] ^ 1,)))
     with pytest.raises(RecordingError) as caught:
         compose_recording(forwarder.seen, FACTS, forwarder.upstream)
-    assert "1 answer left out: is no text" in caught.value.fix
+    assert caught.value.what == "nothing was recorded: 1 answer left out: is no text"
 
 
 async def test_frames_that_no_part_can_say_leave_the_script_out() -> None:
